@@ -1,0 +1,57 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use wharf_model::{Capabilities, ExitRecord, Ticket};
+
+use crate::{Connection, Launch, Result};
+
+/// A place that can start, find again, and end sessions.
+#[async_trait]
+pub trait Backend: Send + Sync + 'static {
+    /// The word by which users choose it.
+    fn name(&self) -> &'static str;
+
+    /// What it can do here. What is absent answers with [`wharf_model::Code::Unsupported`].
+    fn capabilities(&self) -> Capabilities;
+
+    /// Whether it can be used now, and if not, why and what to do.
+    async fn probe(&self) -> Probe;
+
+    /// Starts a command. The ticket and the log are on disk before the command runs; after an error nothing
+    /// is left of it.
+    async fn start(&self, launch: Launch) -> Result<(Ticket, Arc<dyn Connection>)>;
+
+    /// Finds a session again. An error means that nothing is known, and nothing may be concluded.
+    async fn adopt(&self, ticket: &Ticket) -> Result<Adoption>;
+
+    /// Everything here that carries our marks, whether it lives or has ended.
+    async fn list(&self) -> Result<Vec<Ticket>>;
+
+    /// Ends whatever is left of a session that is over: stray processes that are beyond doubt its own, scopes,
+    /// engine objects. Its directory belongs to the caller. Returns how many processes were ended.
+    async fn sweep(&self, ticket: &Ticket) -> Result<u32>;
+}
+
+/// What became of a session that was looked for.
+pub enum Adoption {
+    /// It lives, and this is the connection.
+    Alive(Arc<dyn Connection>),
+    /// It ended, and this is how.
+    Ended(ExitRecord),
+    /// It is gone and left no exit record.
+    Lost,
+}
+
+/// Whether a backend can be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    /// Whether it can be used now.
+    pub available: bool,
+    /// Its version, where it has one.
+    pub version: Option<String>,
+    /// What was found, or why it cannot be used.
+    pub detail: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}

@@ -1,0 +1,26 @@
+use std::path::PathBuf;
+
+use wharf_model::{Millis, Name, SessionId, Spec, Text};
+
+/// A start with everything decided: the backend runs exactly this.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The session.
+    pub id: SessionId,
+    /// Its name.
+    pub name: Name,
+    /// Which start of it this is, from 1.
+    pub run: u32,
+    /// The session's directory on this host. It need not exist. A log in it is continued.
+    pub home: PathBuf,
+    /// The mark that `env` carries as `WHARF_TOKEN`.
+    pub token: String,
+    /// When the session was created.
+    pub created: Millis,
+    /// The command: at least one element.
+    pub argv: Vec<Text>,
+    /// The command's variables, exactly.
+    pub env: Vec<(Text, Text)>,
+    /// What was asked for. Its `env` is not looked at here; its `dir` is the directory to run in.
+    pub spec: Spec,
+}

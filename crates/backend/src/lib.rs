@@ -1,0 +1,26 @@
+//! The contract that every backend keeps.
+//!
+//! A backend does little: it starts a command in its place and gives back a [`Ticket`], finds it again by
+//! that ticket, and connects to it. Messages, screens, states, attach and recording are built once, above.
+//!
+//! - [`Backend`] and [`Connection`] are the contract, [`Output`] is how output is read.
+//! - [`fake`] is a backend in memory, for tests of what stands above.
+//! - [`faults`] wraps any backend and makes it fail on purpose.
+//! - [`conformance`] is the suite that every backend runs, chosen by its [`Capabilities`].
+
+mod backend;
+pub mod conformance;
+mod connection;
+pub mod fake;
+pub mod faults;
+mod launch;
+mod output;
+
+pub use backend::{Adoption, Backend, Probe};
+pub use connection::{Connection, ExecRequest, Pending, Status, Stop};
+pub use launch::Launch;
+pub use output::{Output, OutputChunk, Stream};
+pub use wharf_model::{Capabilities, Failure, Ticket};
+
+/// What every operation of a backend returns.
+pub type Result<T> = std::result::Result<T, Failure>;

@@ -1,0 +1,163 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What went wrong, as a program wants to know it. One table: error code, HTTP status, exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Code {
+    /// The request itself is wrong.
+    Invalid,
+    /// The name is not a legal one.
+    InvalidName,
+    /// No such session.
+    NotFound,
+    /// The name is taken.
+    NameTaken,
+    /// The session has ended, and this needs a running one.
+    Ended,
+    /// The session still runs, and this needs an ended one.
+    Running,
+    /// The session does not run yet.
+    NotStarted,
+    /// The command does not exist.
+    CommandNotFound,
+    /// The command is not executable, or its interpreter is not.
+    NotExecutable,
+    /// The directory to run in does not exist or cannot be entered.
+    NoDirectory,
+    /// The arguments and variables are more than the system takes.
+    TooLong,
+    /// A program that `--require` names is not there.
+    MissingRequirement,
+    /// A limit was asked for that nothing here can enforce.
+    LimitRefused,
+    /// This backend or version cannot do that.
+    Unsupported,
+    /// The backend is not available.
+    Unavailable,
+    /// The session or backend could not be reached; nothing is known to have happened.
+    Unreachable,
+    /// It took longer than was allowed.
+    Timeout,
+    /// The terminal takes no more input now.
+    Busy,
+    /// Processes of the session are left that could not be ended.
+    Survivors,
+    /// The caller may not do that.
+    Forbidden,
+    /// The system is out of something: descriptors, terminals, processes, disk.
+    Exhausted,
+    /// Another engine owns this instance.
+    Locked,
+    /// A fault of Wharf or of the system.
+    Internal,
+    /// A code of a newer version.
+    #[serde(other)]
+    Other,
+}
+
+impl Code {
+    /// Every code, for the documentation and for tests.
+    pub const ALL: &'static [Self] = &[
+        Self::Invalid,
+        Self::InvalidName,
+        Self::NotFound,
+        Self::NameTaken,
+        Self::Ended,
+        Self::Running,
+        Self::NotStarted,
+        Self::CommandNotFound,
+        Self::NotExecutable,
+        Self::NoDirectory,
+        Self::TooLong,
+        Self::MissingRequirement,
+        Self::LimitRefused,
+        Self::Unsupported,
+        Self::Unavailable,
+        Self::Unreachable,
+        Self::Timeout,
+        Self::Busy,
+        Self::Survivors,
+        Self::Forbidden,
+        Self::Exhausted,
+        Self::Locked,
+        Self::Internal,
+    ];
+
+    /// The stable word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::InvalidName => "invalid_name",
+            Self::NotFound => "not_found",
+            Self::NameTaken => "name_taken",
+            Self::Ended => "ended",
+            Self::Running => "running",
+            Self::NotStarted => "not_started",
+            Self::CommandNotFound => "command_not_found",
+            Self::NotExecutable => "not_executable",
+            Self::NoDirectory => "no_directory",
+            Self::TooLong => "too_long",
+            Self::MissingRequirement => "missing_requirement",
+            Self::LimitRefused => "limit_refused",
+            Self::Unsupported => "unsupported",
+            Self::Unavailable => "unavailable",
+            Self::Unreachable => "unreachable",
+            Self::Timeout => "timeout",
+            Self::Busy => "busy",
+            Self::Survivors => "survivors",
+            Self::Forbidden => "forbidden",
+            Self::Exhausted => "exhausted",
+            Self::Locked => "locked",
+            Self::Internal => "internal",
+            Self::Other => "other",
+        }
+    }
+
+    /// The exit code of a command that failed with it.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Invalid | Self::InvalidName => 2,
+            Self::NotFound => 3,
+            Self::NameTaken | Self::Ended | Self::Running | Self::NotStarted => 4,
+            Self::Forbidden => 5,
+            Self::Unsupported | Self::LimitRefused => 6,
+            Self::Unavailable | Self::Unreachable | Self::Locked => 7,
+            Self::Busy | Self::Exhausted | Self::Survivors => 8,
+            Self::Timeout => 124,
+            Self::NoDirectory | Self::TooLong | Self::Internal | Self::Other => 125,
+            Self::NotExecutable => 126,
+            Self::CommandNotFound | Self::MissingRequirement => 127,
+        }
+    }
+
+    /// The HTTP status of a response that carries it.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::Invalid | Self::InvalidName => 400,
+            Self::Forbidden => 403,
+            Self::NotFound => 404,
+            Self::NameTaken | Self::Ended | Self::Running | Self::NotStarted => 409,
+            Self::CommandNotFound
+            | Self::NotExecutable
+            | Self::NoDirectory
+            | Self::TooLong
+            | Self::MissingRequirement
+            | Self::LimitRefused => 422,
+            Self::Busy => 429,
+            Self::Internal | Self::Survivors | Self::Other => 500,
+            Self::Unsupported => 501,
+            Self::Unavailable | Self::Unreachable | Self::Locked => 503,
+            Self::Timeout => 504,
+            Self::Exhausted => 507,
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

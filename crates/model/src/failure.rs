@@ -1,0 +1,71 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Code;
+
+/// An expected failure: a code to act on, a sentence that names the thing, and a way out where there is one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What went wrong, for programs.
+    pub code: Code,
+    /// What went wrong, for people: lower-case, and it names the thing.
+    pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure without a hint.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None }
+    }
+
+    /// Something that a backend or version cannot do.
+    pub fn unsupported(what: impl fmt::Display, by: impl fmt::Display) -> Self {
+        Self::new(Code::Unsupported, format!("{by} does not support {what}"))
+    }
+
+    /// A system call that failed. Exhausted resources are told apart from faults.
+    pub fn system(what: impl fmt::Display, error: &std::io::Error) -> Self {
+        // EMFILE, ENFILE, ENOSPC, EDQUOT, EAGAIN of fork, ENOMEM: more of them may be had, by the user.
+        let (code, hint) = match error.raw_os_error() {
+            Some(24) => (Code::Exhausted, Some("this process is out of descriptors: raise `ulimit -n`")),
+            Some(23) => (Code::Exhausted, Some("the system is out of descriptors: raise fs.file-max")),
+            Some(28 | 122) => (Code::Exhausted, Some("the disk is full: `wharf gc` or free some space")),
+            Some(11) => (Code::Exhausted, Some("the system is out of processes: raise `ulimit -u` or kernel.pid_max")),
+            Some(12) => (Code::Exhausted, Some("the system is out of memory")),
+            _ => (Code::Internal, None),
+        };
+        Self { code, message: format!("{what}: {error}"), hint: hint.map(str::to_owned) }
+    }
+
+    /// The same failure with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<crate::NameError> for Failure {
+    fn from(error: crate::NameError) -> Self {
+        Self::new(Code::InvalidName, error.to_string())
+            .hint("a name has 1 to 64 of A-Z a-z 0-9 . _ - and starts with a letter, a digit or _")
+    }
+}
+
+impl From<crate::HomeError> for Failure {
+    fn from(error: crate::HomeError) -> Self {
+        Self::new(Code::Invalid, error.to_string()).hint("set HOME, or XDG_STATE_HOME and XDG_CONFIG_HOME")
+    }
+}

@@ -1,0 +1,127 @@
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::{Name, SessionId};
+
+/// Where an instance of Wharf lives. `HOME` and `XDG_*` alone decide it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    state: PathBuf,
+    config: PathBuf,
+}
+
+/// Neither `HOME` nor the XDG variables name a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HomeError;
+
+impl Home {
+    /// Decides the place from environment variables. As the XDG rules say, a relative path counts as unset.
+    pub fn resolve(var: impl Fn(&str) -> Option<OsString>) -> Result<Self, HomeError> {
+        let absolute = |name: &str| var(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let below = |xdg: &str, rest: &str| {
+            absolute(xdg).or_else(|| absolute("HOME").map(|home| home.join(rest))).ok_or(HomeError)
+        };
+        Ok(Self {
+            state: below("XDG_STATE_HOME", ".local/state")?.join("wharf"),
+            config: below("XDG_CONFIG_HOME", ".config")?.join("wharf"),
+        })
+    }
+
+    /// An instance below one directory: for embedders and tests.
+    pub fn below(root: &Path) -> Self {
+        Self { state: root.join("state"), config: root.join("config") }
+    }
+
+    /// Everything that Wharf writes is below this.
+    pub fn state(&self) -> &Path {
+        &self.state
+    }
+
+    /// The user's configuration.
+    pub fn config_file(&self) -> PathBuf {
+        self.config.join("config.toml")
+    }
+
+    /// The daemon's socket.
+    pub fn socket(&self) -> PathBuf {
+        self.state.join("daemon.sock")
+    }
+
+    /// The lock that the one engine of this instance holds; its text is the owner's pid.
+    pub fn lock(&self) -> PathBuf {
+        self.state.join("daemon.lock")
+    }
+
+    /// What the daemon has to say.
+    pub fn daemon_log(&self) -> PathBuf {
+        self.state.join("daemon.log")
+    }
+
+    /// The store.
+    pub fn store(&self) -> PathBuf {
+        self.state.join("store.db")
+    }
+
+    /// One directory a session.
+    pub fn sessions(&self) -> PathBuf {
+        self.state.join("sessions")
+    }
+
+    /// The directory of one session.
+    pub fn session(&self, id: &SessionId) -> PathBuf {
+        self.sessions().join(id.as_str())
+    }
+
+    /// Links from names to sessions, so that a name is found with no daemon.
+    pub fn names(&self) -> PathBuf {
+        self.state.join("names")
+    }
+
+    /// The link of one name.
+    pub fn name(&self, name: &Name) -> PathBuf {
+        self.names().join(name.as_str())
+    }
+}
+
+/// The files of a session's directory.
+impl Home {
+    /// The ticket.
+    pub const TICKET: &'static str = "ticket.json";
+    /// The exit record.
+    pub const EXIT: &'static str = "exit.json";
+    /// The log's directory.
+    pub const LOG: &'static str = "log";
+    /// The holder's socket.
+    pub const SOCKET: &'static str = "sock";
+    /// The prompt.
+    pub const PROMPT: &'static str = "prompt";
+}
+
+impl fmt::Display for HomeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HOME is not set to an absolute path, and XDG_STATE_HOME is not either")
+    }
+}
+
+impl std::error::Error for HomeError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(vars: &[(&str, &str)]) -> Result<Home, HomeError> {
+        Home::resolve(|name| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v)))
+    }
+
+    #[test]
+    fn xdg_wins_over_home_and_relative_paths_do_not_count() {
+        assert_eq!(at(&[("HOME", "/h")]).unwrap().state(), Path::new("/h/.local/state/wharf"));
+        let both = [("HOME", "/h"), ("XDG_STATE_HOME", "/x")];
+        assert_eq!(at(&both).unwrap().state(), Path::new("/x/wharf"));
+        let relative = [("HOME", "/h"), ("XDG_STATE_HOME", "x")];
+        assert_eq!(at(&relative).unwrap().state(), Path::new("/h/.local/state/wharf"));
+        assert_eq!(at(&[]), Err(HomeError));
+        assert_eq!(at(&[("HOME", "")]), Err(HomeError));
+    }
+}

@@ -1,0 +1,93 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ExitRecord, Limits, Millis, Name, Offset, Port, ProcessIdentity, Restart, Scope, SessionId, Size, State,
+    Text,
+};
+
+/// A session as every face shows it: the first ten fields are what scripts rely on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// Its name.
+    pub name: Name,
+    /// Its group.
+    pub group: Option<Name>,
+    /// Its backend.
+    pub backend: String,
+    /// What it is doing.
+    pub state: State,
+    /// The command's pid while it runs.
+    pub pid: Option<i32>,
+    /// The directory that it runs in.
+    pub dir: Text,
+    /// When it was created.
+    pub created: Millis,
+    /// How many terminals are attached.
+    pub attached: u32,
+    /// How it ended.
+    pub exit: Option<ExitRecord>,
+    /// The command.
+    pub argv: Vec<Text>,
+    /// Labels.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// A terminal, or pipes.
+    pub tty: bool,
+    /// Which start of it this is, from 1.
+    pub run: u32,
+    /// Why it is in this state, where there is more to say than the state does.
+    #[serde(default)]
+    pub detail: Option<String>,
+    /// Since when it is in this state.
+    pub since: Millis,
+    /// The session's directory: its log is in `log/` there.
+    pub path: Text,
+    /// Reserved ports.
+    #[serde(default)]
+    pub ports: Vec<Port>,
+    /// When it is started again.
+    #[serde(default)]
+    pub restart: Restart,
+    /// Limits in force.
+    #[serde(default)]
+    pub limits: Limits,
+    /// How its processes are kept together.
+    #[serde(default)]
+    pub scope: Scope,
+    /// The holder.
+    #[serde(default)]
+    pub holder: Option<ProcessIdentity>,
+    /// The terminal's size.
+    #[serde(default)]
+    pub size: Size,
+    /// What keeps the session from the host: `none` for processes of the user's own.
+    pub isolation: String,
+    /// The file to which output is copied.
+    #[serde(default)]
+    pub copy_to: Option<Text>,
+}
+
+/// What a session uses.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stats {
+    /// Processor time so far, in milliseconds.
+    pub cpu: Millis,
+    /// Memory now, in bytes.
+    pub memory: u64,
+    /// Processes now.
+    pub processes: u32,
+    /// The end of the log.
+    pub log_end: Offset,
+    /// The oldest byte that the log still has.
+    pub log_start: Offset,
+    /// When the session last printed something.
+    #[serde(default)]
+    pub last_output: Option<Millis>,
+    /// When something was last typed at it.
+    #[serde(default)]
+    pub last_input: Option<Millis>,
+}

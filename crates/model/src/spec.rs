@@ -1,0 +1,128 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{After, Backoff, Environment, Limits, Millis, Name, Restart, Size, Text};
+
+/// What to run, where, and how to look after it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// The session's name; one is made up when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Name>,
+    /// The group that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<Name>,
+    /// Labels, to select by.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The backend; the instance's default when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
+    /// The command and its arguments; the user's shell when empty.
+    #[serde(default)]
+    pub argv: Vec<Text>,
+    /// The directory to run in.
+    pub dir: Text,
+    /// The variables of the command.
+    #[serde(default)]
+    pub env: Environment,
+    /// A terminal, or three pipes.
+    #[serde(default = "yes")]
+    pub tty: bool,
+    /// The terminal's first size.
+    #[serde(default)]
+    pub size: Size,
+    /// What it may use.
+    #[serde(default, skip_serializing_if = "Limits::is_none")]
+    pub limits: Limits,
+    /// When to start it again.
+    #[serde(default)]
+    pub restart: Restart,
+    /// How long to wait before that.
+    #[serde(default)]
+    pub backoff: Backoff,
+    /// Stop it when it has run this long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_timeout: Option<Millis>,
+    /// Stop it when it has neither printed nor been typed at for this long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_timeout: Option<Millis>,
+    /// The grace of a stop that names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace: Option<Millis>,
+    /// Start only after these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<After>,
+    /// Ports to reserve; each becomes a variable of the command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<Port>,
+    /// Programs that must be found in the session's PATH before it starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub require: Vec<Text>,
+    /// Text that stands in the log before the command's own output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub motd: Option<Text>,
+    /// A prompt that is kept beside the session; the command finds it by `WHARF_PROMPT_FILE`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Text>,
+    /// A file to which all output is copied as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_to: Option<Text>,
+    /// How many bytes of output are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_size: Option<u64>,
+    /// Whether commands from inside the session may end or change other sessions.
+    #[serde(default)]
+    pub control_others: bool,
+}
+
+/// A TCP port of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Port {
+    /// The variable that tells the command, `PORT` by default.
+    #[serde(default = "port_variable")]
+    pub variable: String,
+    /// The number; zero until one has been reserved.
+    #[serde(default)]
+    pub number: u16,
+}
+
+fn port_variable() -> String {
+    "PORT".to_owned()
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Spec {
+    /// A terminal session of this command in this directory, with everything else at its default.
+    pub fn new<T: Into<Text>>(argv: impl IntoIterator<Item = T>, dir: impl Into<Text>) -> Self {
+        Self {
+            name: None,
+            group: None,
+            labels: BTreeMap::new(),
+            backend: None,
+            argv: argv.into_iter().map(Into::into).collect(),
+            dir: dir.into(),
+            env: Environment::default(),
+            tty: true,
+            size: Size::default(),
+            limits: Limits::default(),
+            restart: Restart::default(),
+            backoff: Backoff::default(),
+            run_timeout: None,
+            idle_timeout: None,
+            grace: None,
+            after: Vec::new(),
+            ports: Vec::new(),
+            require: Vec::new(),
+            motd: None,
+            prompt: None,
+            copy_to: None,
+            log_size: None,
+            control_others: false,
+        }
+    }
+}

@@ -1,0 +1,39 @@
+use serde::{Deserialize, Serialize};
+
+use crate::{Millis, Name, ProcessIdentity, Scope, SessionId, Spec, Text};
+
+/// All that is needed to find a session again after anything. Plain data, on disk before the command runs.
+#[must_use = "a ticket that is dropped leaves a session that nobody can find"]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ticket {
+    /// The session.
+    pub id: SessionId,
+    /// Its name at the time of writing.
+    pub name: Name,
+    /// Which start of the session this is, from 1.
+    pub run: u32,
+    /// The backend that started it.
+    pub backend: String,
+    /// The session's directory: ticket, log, socket, exit record.
+    pub dir: Text,
+    /// A random mark that the command's environment carries as `WHARF_TOKEN`.
+    pub token: String,
+    /// When the session was created.
+    pub created: Millis,
+    /// When this run was started.
+    pub started: Millis,
+    /// The holder, where the backend has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<ProcessIdentity>,
+    /// The command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<ProcessIdentity>,
+    /// How its processes are kept together.
+    #[serde(default)]
+    pub scope: Scope,
+    /// What was asked for, with names and ports filled in.
+    pub spec: Spec,
+    /// What only the backend understands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private: Option<String>,
+}
