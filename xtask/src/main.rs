@@ -1,1 +1,69 @@
-fn main() {}
+//! Every task of this repository. `cargo xtask` lists them.
+
+mod chaos;
+mod counter;
+mod flags;
+mod instance;
+mod layers;
+mod licences;
+mod metadata;
+mod process;
+mod random;
+mod setup;
+mod step;
+mod test;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::flags::Flags;
+
+/// A task: its name, what it does, and the function.
+struct Task {
+    name: &'static str,
+    about: &'static str,
+    run: fn(Flags) -> Result<()>,
+}
+
+const TASKS: &[Task] = &[
+    Task { name: "setup", about: "install what the tests need, or say what is missing", run: setup::task },
+    Task { name: "test", about: "run every check and every test; what CI runs", run: test::task },
+    Task { name: "layers", about: "check that crate dependencies point downwards only", run: layers::task },
+    Task {
+        name: "licences",
+        about: "check the licence of every dependency against deny.toml",
+        run: licences::task,
+    },
+    Task {
+        name: "chaos",
+        about: "kill the daemon or holders under load, then account for every line",
+        run: chaos::task,
+    },
+    Task { name: "counter", about: "the agent that the chaos run starts", run: counter::task },
+];
+
+fn main() -> ExitCode {
+    match run(std::env::args().skip(1).collect()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(mut words: Vec<String>) -> Result<()> {
+    if words.is_empty() || matches!(words[0].as_str(), "help" | "-h" | "--help") {
+        println!("cargo xtask TASK");
+        for task in TASKS {
+            println!("  {:<10} {}", task.name, task.about);
+        }
+        return Ok(());
+    }
+    let name = words.remove(0);
+    match TASKS.iter().find(|task| task.name == name) {
+        Some(task) => (task.run)(Flags::new(words)),
+        None => bail!("there is no task {name:?}; `cargo xtask` lists them"),
+    }
+}

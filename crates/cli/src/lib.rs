@@ -1,1 +1,35 @@
-//! (being written)
+//! Wharf's command line: one file a verb, and nothing is loaded that the verb at hand does not need.
+//!
+//! - [`main`] looks at the first word, builds that verb's arguments alone and runs it.
+//! - Verbs that change or list sessions ask the daemon, which is started when none answers. `logs`, `record`,
+//!   `attach` and `version` need none: the log, and the holder's socket, are found by the session's name.
+//! - Data goes to standard output, everything else to standard error; [`EXIT_CODES`] is the one table of codes.
+
+mod attach;
+mod call;
+mod commands;
+mod config;
+mod detach;
+mod dispatch;
+mod duration;
+mod exit_codes;
+mod help;
+mod log_text;
+mod output;
+mod place;
+mod plain;
+mod ports;
+mod quantity;
+mod replay;
+mod scanner;
+mod selection;
+mod signals;
+mod start;
+mod table;
+mod terminal;
+mod trouble;
+mod variables;
+mod verb;
+
+pub use dispatch::{Serve, main};
+pub use exit_codes::EXIT_CODES;

@@ -1,1 +1,49 @@
-//! (being written)
+//! The engine: it starts sessions, finds them again, looks after them and answers for them.
+//!
+//! It is a library. The daemon is one user of it; a program that embeds it has the same semantics without one.
+//!
+//! - [`Engine`] is a handle; [`Engine::open`] takes the instance's lock and adopts what lives.
+//! - One registry decides names, ids and their order. One task a session owns what happens to it: start,
+//!   supervision, restart, end. Handles send it messages over a bounded channel.
+//! - What is on disk in a session's directory is the truth; the store is an index and a history over it.
+//! - A session that cannot be reached is *unknown*, and nothing is concluded, ended or removed on that.
+
+mod checks;
+mod collect;
+mod command;
+mod config;
+mod control;
+mod disk;
+mod edit;
+mod engine;
+mod filter;
+mod guarded;
+mod handle;
+mod launch;
+mod lock;
+mod login;
+mod lookup;
+mod open;
+mod pipe;
+mod platform;
+mod ports;
+mod reading;
+mod registry;
+mod remove;
+mod require;
+mod shared;
+mod start;
+mod supervision;
+mod task;
+mod variables;
+
+pub use checks::{BackendStatus, Check};
+pub use collect::Collected;
+pub use config::{Config, Timeouts};
+pub use engine::{Change, Changes, Engine};
+pub use filter::Filter;
+pub use wharf_backend::{ExecRequest, Output, OutputChunk, Pending, Stream};
+pub use wharf_model::Failure;
+
+/// What every operation of the engine returns.
+pub type Result<T> = std::result::Result<T, Failure>;

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Millis, Offset};
 
 /// How a session ended. Written once, by its holder, after its output was drained.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitRecord {
     /// The command's exit code; absent when a signal ended it or when nobody could read it.
     #[serde(default)]
@@ -32,6 +32,9 @@ pub struct ExitRecord {
     /// How many descendants were left and had to be ended.
     #[serde(default)]
     pub leftovers: u32,
+    /// How many processes could not be ended.
+    #[serde(default)]
+    pub survivors: u32,
 }
 
 /// Why a session ended.

@@ -33,6 +33,9 @@ pub struct Spec {
     /// The terminal's first size.
     #[serde(default)]
     pub size: Size,
+    /// The file creation mask; the daemon's own when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub umask: Option<u32>,
     /// What it may use.
     #[serde(default, skip_serializing_if = "Limits::is_none")]
     pub limits: Limits,
@@ -109,6 +112,7 @@ impl Spec {
             env: Environment::default(),
             tty: true,
             size: Size::default(),
+            umask: None,
             limits: Limits::default(),
             restart: Restart::default(),
             backoff: Backoff::default(),

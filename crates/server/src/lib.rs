@@ -1,1 +1,36 @@
-//! (being written)
+//! The daemon: the engine behind HTTP/1.1 and JSON on a Unix socket.
+//!
+//! - [`run`] is `wharf daemon run`; [`Daemon`] is the same for a program that has a runtime of its own.
+//! - A request passes the gate (same user, host, no origin), then a route. Routes are the only way to the engine.
+//! - Changes are carried out to their end though the asker hangs up; waits end with the daemon.
+//!
+//! | route | does |
+//! |---|---|
+//! | `GET /v1/daemon`, `POST /v1/daemon/stop` | the daemon itself |
+//! | `GET /v1/sessions?group=&label=K=V&name=&all=`, `POST /v1/sessions` | list, start |
+//! | `GET /v1/sessions/{key}` | one session |
+//! | `POST /v1/{stop,kill,signal,restart,remove}` | one operation on many sessions |
+//! | `POST /v1/sessions/{key}/{write,close-input,resize,rename,env,pipe}` | input and changes; `write?within_ms=` |
+//! | `GET /v1/sessions/{key}/{env,stats,wait,log}` | `wait?timeout_ms=`, `log?from=&follow=` |
+//! | `GET /v1/backends`, `POST /v1/gc`, `GET /v1/doctor` | the instance |
+//!
+//! `GET …/log` answers with raw bytes, contiguous from the offset that was asked for. Where bytes are gone the
+//! answer ends with the trailer `wharf-gap: FROM-TO` (ask again from `TO`), and after a failure with
+//! `wharf-problem`, as JSON. A client that does not send `TE: trailers` sees the answer break off instead, so
+//! that nothing is ever skipped silently.
+
+mod app;
+mod daemon;
+mod gate;
+mod input;
+mod linux;
+mod list;
+mod listener;
+mod ready;
+mod refusal;
+mod rights;
+mod routes;
+mod serve;
+mod work;
+
+pub use daemon::{Daemon, Process, Stopper, run};

@@ -1,0 +1,34 @@
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
+
+/// How long a case waits for what must come: long, because a busy machine is no fault of the backend.
+pub const LONG: Duration = Duration::from_secs(20);
+
+/// How soon a backend must answer whatever the session does.
+pub const SOON: Duration = Duration::from_secs(1);
+
+/// Waits for something that must come in time.
+///
+/// # Panics
+/// Where it does not.
+pub async fn within<T>(time: Duration, what: &str, future: impl Future<Output = T>) -> T {
+    match timeout(time, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("{what}: not within {time:?}"),
+    }
+}
+
+/// Waits until a condition holds that nothing announces.
+///
+/// # Panics
+/// Where it does not hold after [`LONG`].
+pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + LONG;
+    let mut pause = Duration::from_millis(1);
+    while !holds().await {
+        assert!(Instant::now() < deadline, "{what}: not within {LONG:?}");
+        sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}

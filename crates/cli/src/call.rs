@@ -1,0 +1,39 @@
+//! Asks the daemon, and starts one where none answers.
+
+use tokio::runtime::{Builder, Runtime};
+use wharf_api::{Client, daemon};
+use wharf_model::{Code, Failure};
+
+use crate::place;
+
+/// How often a question is put again when the daemon dies before it answers.
+const TRIES: u32 = 3;
+
+/// Asks once: for what must not happen twice.
+pub(crate) fn once<T>(work: impl AsyncFnOnce(Client) -> Result<T, Failure>) -> Result<T, Failure> {
+    let home = place::home()?;
+    runtime()?.block_on(async { work(daemon::ensure(&home).await?).await })
+}
+
+/// Asks, and asks a new daemon where the first one went away: for questions and for what may be repeated.
+pub(crate) fn again<T>(work: impl AsyncFn(Client) -> Result<T, Failure>) -> Result<T, Failure> {
+    let home = place::home()?;
+    runtime()?.block_on(async {
+        let mut tries = 1;
+        loop {
+            match work(daemon::ensure(&home).await?).await {
+                Err(failure) if failure.code == Code::Unreachable && tries < TRIES => tries += 1,
+                answer => return answer,
+            }
+        }
+    })
+}
+
+/// A runtime on this thread: starting more would cost more than most verbs do.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()
+        .map_err(|error| Failure::system("cannot start", &error))
+}

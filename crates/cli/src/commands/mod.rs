@@ -1,0 +1,84 @@
+//! The verbs, one file each, and the table of them.
+
+use crate::verb::{Verb, arguments};
+
+mod attach;
+mod backends;
+mod completions;
+mod daemon;
+mod doctor;
+mod ensure;
+mod env;
+mod escape;
+mod exec;
+mod gc;
+mod interrupt;
+mod keys;
+mod kill;
+mod logs;
+mod ls;
+mod man;
+mod pipe;
+mod record;
+mod rename;
+mod restart;
+mod rm;
+mod run;
+mod show;
+mod signal;
+mod stats;
+mod stop;
+mod top;
+mod version;
+mod wait;
+mod write;
+
+macro_rules! verb {
+    ($module:ident, $about:literal) => {
+        Verb {
+            name: stringify!($module),
+            about: $about,
+            args: <$module::Args as clap::Args>::augment_args,
+            run: |matches, serve| $module::run(arguments(matches)?, serve),
+        }
+    };
+}
+
+/// Every verb, in the order in which help shows them.
+pub(crate) const VERBS: &[Verb] = &[
+    verb!(run, "Start a session"),
+    verb!(ensure, "Start a session unless one of that name or group runs"),
+    verb!(ls, "List sessions"),
+    verb!(show, "Show all that is known of a session"),
+    verb!(attach, "Bring a session to this terminal"),
+    verb!(logs, "Print a session's output"),
+    verb!(keys, "Press keys in a session"),
+    verb!(write, "Type text or bytes into a session"),
+    verb!(interrupt, "Interrupt a session's command, as Ctrl-C does"),
+    verb!(escape, "Press Escape in a session"),
+    verb!(signal, "Send a signal to sessions"),
+    verb!(stop, "Stop sessions: TERM to the whole tree, grace, KILL"),
+    verb!(kill, "Kill sessions at once, with their whole trees"),
+    verb!(restart, "Start sessions again, with the same command"),
+    verb!(rm, "Remove ended sessions and their logs"),
+    verb!(rename, "Give a session another name"),
+    verb!(wait, "Wait for sessions to end, and exit with their code"),
+    verb!(exec, "Run one more command in a session's place"),
+    verb!(env, "Show or set the variables of what starts later in a session"),
+    verb!(stats, "Show what sessions use"),
+    verb!(top, "Watch what sessions use"),
+    verb!(pipe, "Copy a session's output to a file as well"),
+    verb!(record, "Export a session as a recording"),
+    verb!(gc, "Clear up what is left of ended sessions"),
+    verb!(doctor, "Look for what is wrong"),
+    verb!(backends, "List the places where sessions can run"),
+    verb!(daemon, "Look after the daemon"),
+    verb!(completions, "Print completions for a shell"),
+    verb!(man, "Print or write the manual pages"),
+    verb!(version, "Print the version"),
+];
+
+/// The verb of this name.
+pub(crate) fn find(word: &str) -> Option<&'static Verb> {
+    VERBS.iter().find(|verb| verb.name == word)
+}

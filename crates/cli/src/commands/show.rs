@@ -1,0 +1,104 @@
+use std::fmt::Write as _;
+
+use wharf_model::{Home, ScopeKind, Session};
+
+use crate::dispatch::Serve;
+use crate::duration::{human, now, rfc3339};
+use crate::quantity::human_bytes;
+use crate::selection::ending;
+use crate::table::{clean, command_line};
+use crate::trouble::Done;
+use crate::{call, output};
+
+/// Arguments of `show`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The session, by name or id
+    name: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: Args, _: Serve) -> Done {
+    let session = call::again(async |client| client.session(&args.name).await)?;
+    if args.json { output::json(&session)? } else { output::text(&page(&session))? }
+    Ok(0)
+}
+
+fn page(session: &Session) -> String {
+    let now = now();
+    let mut page = String::new();
+    let mut line = |what: &str, text: &str| {
+        let _ = writeln!(page, "{what:<10} {}", clean(text));
+    };
+    line("name", session.name.as_str());
+    line("id", session.id.as_str());
+    if let Some(group) = &session.group {
+        line("group", group.as_str());
+    }
+    for (key, value) in &session.labels {
+        line("label", &format!("{key}={value}"));
+    }
+    let detail = session.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+    line("state", &format!("{} for {}{detail}", session.state.as_str(), human(session.since, now)));
+    if let Some(exit) = &session.exit {
+        let by = exit.by.as_ref().map(|by| format!(", asked by {by}")).unwrap_or_default();
+        line("exit", &format!("{}{by}, at {}", ending(exit), rfc3339(exit.ended)));
+    }
+    if let Some(pid) = session.pid {
+        line("pid", &pid.to_string());
+    }
+    line("command", &command_line(&session.argv));
+    line("directory", &session.dir.lossy());
+    line("created", &format!("{} ({} ago)", rfc3339(session.created), human(session.created, now)));
+    line("run", &format!("{}, restart {}", session.run, restart(session)));
+    let place = if session.tty {
+        format!("a terminal of {}x{}, {} attached", session.size.cols, session.size.rows, session.attached)
+    } else {
+        "pipes".to_owned()
+    };
+    line("place", &format!("{}, {place}", session.backend));
+    line("isolation", &isolation(session));
+    for port in &session.ports {
+        line("port", &format!("{} as {}", port.number, port.variable));
+    }
+    let limits = [
+        session.limits.memory.map(|bytes| format!("memory {}", human_bytes(bytes))),
+        session.limits.cpus.map(|cpus| format!("cpus {cpus}")),
+        session.limits.pids.map(|pids| format!("pids {pids}")),
+    ];
+    let limits: Vec<String> = limits.into_iter().flatten().collect();
+    if !limits.is_empty() {
+        line("limits", &limits.join(", "));
+    }
+    line("tree kill", scope(session.scope.kind));
+    line("log", &session.path.as_path().join(Home::LOG).to_string_lossy());
+    if let Some(file) = &session.copy_to {
+        line("copied to", &file.lossy());
+    }
+    page
+}
+
+fn restart(session: &Session) -> &'static str {
+    match session.restart {
+        wharf_model::Restart::No => "no",
+        wharf_model::Restart::OnFailure => "on-failure",
+        wharf_model::Restart::Always => "always",
+    }
+}
+
+fn isolation(session: &Session) -> String {
+    match session.isolation.as_str() {
+        "none" => "none: its processes can do what you can".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn scope(kind: ScopeKind) -> &'static str {
+    match kind {
+        ScopeKind::Cgroup2 => "cgroup v2 (cgroup.kill)",
+        ScopeKind::Cgroup1 => "cgroup v1 (freezer)",
+        ScopeKind::Walk => "walk of descendants (no cgroup can be made here)",
+    }
+}

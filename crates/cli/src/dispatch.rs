@@ -1,0 +1,54 @@
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+use wharf_model::Home;
+
+use crate::trouble::{Done, Trouble};
+use crate::verb::Verb;
+use crate::{commands, help, output};
+
+/// What `wharf daemon run` does: given by the program, so that this crate knows no server.
+pub type Serve = fn(Home) -> ExitCode;
+
+/// Runs the command line of this process.
+pub fn main(serve: Serve) -> ExitCode {
+    let argv: Vec<OsString> = std::env::args_os().collect();
+    let word = argv.get(1).and_then(|word| word.to_str());
+    // The whole tree of verbs costs more than most verbs do: it is built only where it is shown.
+    match word.and_then(commands::find) {
+        Some(verb) => run(verb, &argv[1..], serve),
+        None => told(help::answer(&argv), false),
+    }
+}
+
+fn run(verb: &Verb, argv: &[OsString], serve: Serve) -> ExitCode {
+    match verb.command().try_get_matches_from(argv) {
+        Ok(matches) => told((verb.run)(&matches, serve), json(&matches)),
+        Err(error) => refused(&error),
+    }
+}
+
+/// Whether the answer, and so the failure too, is for a program.
+fn json(matches: &ArgMatches) -> bool {
+    let deepest = matches.subcommand().map_or(matches, |(_, deeper)| deeper);
+    deepest.try_get_one::<bool>("json").ok().flatten().copied().unwrap_or(false)
+}
+
+fn told(done: Done, json: bool) -> ExitCode {
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(Trouble::Closed) => ExitCode::SUCCESS,
+        Err(Trouble::Failed(failure)) => {
+            output::failure(&failure, json);
+            ExitCode::from(failure.code.exit_code())
+        }
+    }
+}
+
+/// Help that was asked for, or arguments that are wrong.
+fn refused(error: &clap::Error) -> ExitCode {
+    // Standard output or error may be closed; then there is nobody to tell.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}

@@ -1,0 +1,93 @@
+//! Everything that needs the whole tree of verbs: help, and words that are none.
+
+use std::ffi::OsString;
+
+use clap::{Arg, Command};
+
+use crate::trouble::{Done, Trouble, invalid};
+use crate::verb::Verb;
+use crate::{EXIT_CODES, commands, output};
+
+const ABOUT: &str = "One place where any agent ties up: sessions that outlive everything.";
+const TOUR: &str = "\
+Start here:
+  wharf run --name demo -- bash     a session, attached; ctrl-\\ leaves it running
+  wharf ls                          what there is
+  wharf attach demo                 back in
+  wharf stop demo                   its whole process tree ends
+
+wharf help VERB says more; wharf help exit-codes lists the codes.";
+
+/// The whole command with every verb: for help, completions and manual pages.
+pub(crate) fn tree() -> Command {
+    let verbs = commands::VERBS.iter().map(Verb::command);
+    Command::new("wharf")
+        .bin_name("wharf")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(ABOUT)
+        .after_help(TOUR)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommands(verbs)
+        .subcommand(
+            Command::new("help").about("Show help on a verb, or on exit-codes").arg(Arg::new("topic").value_name("VERB")),
+        )
+}
+
+/// Answers a command line that does not begin with a verb.
+pub(crate) fn answer(argv: &[OsString]) -> Done {
+    let words: Vec<&str> = argv.iter().skip(1).filter_map(|word| word.to_str()).collect();
+    match words.as_slice() {
+        [] | ["help"] => shown(&mut tree()),
+        ["help", "exit-codes"] => exit_codes(),
+        ["help", verb, ..] => match commands::find(verb) {
+            Some(verb) => shown(&mut verb.command()),
+            None => Err(invalid(format!("there is no verb {verb:?}")).hint("`wharf help` lists them").into()),
+        },
+        _ => match tree().try_get_matches_from(argv) {
+            Ok(_) => shown(&mut tree()),
+            Err(error) => {
+                let _ = error.print();
+                Ok(u8::try_from(error.exit_code()).unwrap_or(2))
+            }
+        },
+    }
+}
+
+fn shown(command: &mut Command) -> Done {
+    output::text(&command.render_long_help().to_string())?;
+    Ok(0)
+}
+
+fn exit_codes() -> Result<u8, Trouble> {
+    let mut table = crate::table::Table::new(&["CODE", "MEANING"]);
+    for (code, meaning) in EXIT_CODES {
+        table.row([(*code).to_owned(), (*meaning).to_owned()]);
+    }
+    output::text(&table.text(None))?;
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_verb_is_well_formed() {
+        tree().debug_assert();
+        for verb in commands::VERBS {
+            verb.command().debug_assert();
+            assert!(!verb.about.ends_with('.') && !verb.about.is_empty(), "{}", verb.name);
+        }
+    }
+
+    #[test]
+    fn every_verb_that_users_were_promised_is_there() {
+        let promised = "run ls show logs attach keys write interrupt escape signal stop kill rm rename restart wait \
+                        exec env stats top pipe ensure gc doctor backends daemon completions man version record";
+        for word in promised.split_whitespace() {
+            assert!(commands::find(word).is_some(), "{word}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The arguments that describe a session, for the verbs that start one.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use wharf_model::{
+    After, Backoff, Environment, EnvironmentBase, Failure, Home, Limits, Millis, Name, Port, Restart, Size, Spec, Text,
+};
+
+use crate::trouble::invalid;
+use crate::{config, duration, ports, quantity, selection, terminal, variables};
+
+/// What to run, where, and how to look after it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StartArgs {
+    /// The session's name; one is made up when absent
+    #[arg(short = 'n', long, value_name = "NAME", value_parser = selection::name)]
+    name: Option<Name>,
+    /// The group that it belongs to
+    #[arg(short = 'g', long, value_name = "GROUP", value_parser = selection::name)]
+    group: Option<Name>,
+    /// A label, to select by; may be repeated
+    #[arg(short = 'l', long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
+    /// The place to run it in; else WHARF_BACKEND, the configuration, or the instance's default
+    #[arg(short = 'b', long, value_name = "BACKEND")]
+    backend: Option<String>,
+    /// The directory to run in
+    #[arg(short = 'w', long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// A variable: NAME=VALUE, NAME+=VALUE to append, NAME to pass on; may be repeated
+    #[arg(short = 'e', long = "env", value_name = "NAME=VALUE")]
+    env: Vec<OsString>,
+    /// What stands between the old value and what += appends
+    #[arg(long, value_name = "SEPARATOR", default_value = ":")]
+    env_sep: String,
+    /// A file of variables, `-` for standard input; may be repeated. -e wins over it
+    #[arg(long, value_name = "FILE")]
+    env_file: Vec<PathBuf>,
+    /// A variable to take away; may be repeated
+    #[arg(long = "unset", value_name = "NAME")]
+    unset: Vec<OsString>,
+    /// Pass on nothing of the environment here
+    #[arg(long, conflicts_with = "login")]
+    clean_env: bool,
+    /// Begin with what the login shell exports, and not with the environment here
+    #[arg(long)]
+    login: bool,
+    /// Three pipes and no terminal: standard output and error are kept apart
+    #[arg(long, overrides_with = "tty")]
+    no_tty: bool,
+    /// A terminal, which is the default
+    #[arg(long, overrides_with = "no_tty")]
+    tty: bool,
+    /// The terminal's first size
+    #[arg(long, value_name = "COLUMNSxROWS", value_parser = quantity::parse_size)]
+    size: Option<Size>,
+    /// The most memory for all of its processes: 512m, 2g
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
+    memory: Option<u64>,
+    /// The most processors: 0.5, 2
+    #[arg(long, value_name = "NUMBER", value_parser = quantity::parse_cpus)]
+    cpus: Option<f64>,
+    /// The most processes
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    pids: Option<u64>,
+    /// When to start it again: no, on-failure, always
+    #[arg(long, value_name = "WHEN", default_value = "no", value_parser = restart)]
+    restart: Restart,
+    /// The most restarts in a row
+    #[arg(long, value_name = "NUMBER")]
+    restart_max: Option<u32>,
+    /// Stop it when it has run this long
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_millis)]
+    run_timeout: Option<Millis>,
+    /// Stop it when it has neither printed nor been typed at for this long
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_millis)]
+    idle_timeout: Option<Millis>,
+    /// How long its stop waits between TERM and KILL
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_millis)]
+    grace: Option<Millis>,
+    /// Start only after another session: NAME, NAME:exit, NAME:success, NAME:port; may be repeated
+    #[arg(long, value_name = "NAME[:WHAT]")]
+    after: Vec<After>,
+    /// Reserve a port and tell the command: auto, auto:VARIABLE, NUMBER[:VARIABLE]; may be repeated
+    #[arg(short = 'p', long = "port", value_name = "PORT", value_parser = ports::parse)]
+    ports: Vec<Port>,
+    /// A program that must be there before it starts; may be repeated
+    #[arg(long, value_name = "PROGRAM")]
+    require: Vec<OsString>,
+    /// Text that stands before its output; @FILE reads it from a file
+    #[arg(long, value_name = "TEXT")]
+    motd: Option<OsString>,
+    /// A prompt to keep beside it, `-` for standard input; it finds it by WHARF_PROMPT_FILE
+    #[arg(long, value_name = "FILE")]
+    prompt_file: Option<PathBuf>,
+    /// A file to which all output is copied as well
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// How much of its output is kept: 64m
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
+    log_size: Option<u64>,
+    /// One line for /bin/sh, in place of a command
+    #[arg(long, value_name = "LINE", conflicts_with = "argv")]
+    shell: Option<OsString>,
+    /// Let commands from inside it end or change other sessions
+    #[arg(long)]
+    allow_control: bool,
+    /// Print the session as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The command and its arguments; your shell when absent
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    argv: Vec<OsString>,
+}
+
+fn restart(text: &str) -> Result<Restart, String> {
+    match text {
+        "no" | "never" => Ok(Restart::No),
+        "on-failure" => Ok(Restart::OnFailure),
+        "always" => Ok(Restart::Always),
+        _ => Err(format!("{text:?} is none of no, on-failure, always")),
+    }
+}
+
+impl StartArgs {
+    /// Whether it gets a terminal.
+    pub(crate) fn terminal(&self) -> bool {
+        !self.no_tty
+    }
+
+    /// The spec, with everything that only this process knows filled in.
+    pub(crate) fn spec(self, home: &Home) -> Result<Spec, Failure> {
+        let mut input = StandardInput::default();
+        let env = self.environment(&mut input)?;
+        let motd = match self.motd {
+            None => None,
+            Some(text) => Some(match text.as_encoded_bytes().strip_prefix(b"@") {
+                Some(file) => input.file(Path::new(Text::from(file).as_os_str()))?.into(),
+                None => text.into(),
+            }),
+        };
+        let prompt = self.prompt_file.map(|file| input.file(&file)).transpose()?.map(Text::from);
+        let argv: Vec<Text> = match self.shell {
+            Some(line) => vec!["/bin/sh".into(), "-c".into(), line.into()],
+            None => self.argv.into_iter().map(Text::from).collect(),
+        };
+        let backend = match self.backend.or_else(|| std::env::var("WHARF_BACKEND").ok()) {
+            None => config::load(home)?.backend,
+            named => named,
+        };
+        let size = self.size.or_else(|| io::stdout().is_terminal().then(|| terminal::size(io::stdout())).flatten());
+        Ok(Spec {
+            name: self.name,
+            group: self.group,
+            labels: labels(&self.labels)?,
+            backend,
+            env,
+            tty: !self.no_tty,
+            size: size.unwrap_or_default().sane(),
+            limits: Limits { memory: self.memory, cpus: self.cpus, pids: self.pids },
+            restart: self.restart,
+            backoff: Backoff { most: self.restart_max, ..Backoff::default() },
+            run_timeout: self.run_timeout,
+            idle_timeout: self.idle_timeout,
+            grace: self.grace,
+            after: self.after,
+            ports: self.ports,
+            require: self.require.into_iter().map(Text::from).collect(),
+            motd,
+            prompt,
+            copy_to: self.log.map(|file| absolute(&file)).transpose()?,
+            log_size: self.log_size,
+            control_others: self.allow_control,
+            ..Spec::new(argv, absolute(self.dir.as_deref().unwrap_or(Path::new(".")))?)
+        })
+    }
+
+    fn environment(&self, input: &mut StandardInput) -> Result<Environment, Failure> {
+        let base = match (self.clean_env, self.login) {
+            (true, _) => EnvironmentBase::Empty,
+            (_, true) => EnvironmentBase::Login,
+            _ => EnvironmentBase::Caller,
+        };
+        let caller = match base {
+            EnvironmentBase::Caller => std::env::vars_os().map(|(name, value)| (name.into(), value.into())).collect(),
+            _ => Vec::new(),
+        };
+        let mut changes = Vec::new();
+        changes.extend(self.unset.iter().map(|name| wharf_model::Change::Unset(name.as_os_str().into())));
+        for file in &self.env_file {
+            changes.extend(variables::file(&input.file(file)?, file.as_os_str())?);
+        }
+        for text in &self.env {
+            changes.push(variables::change(text, &self.env_sep, |name| std::env::var_os(name))?);
+        }
+        Ok(Environment { base, caller, changes })
+    }
+}
+
+fn labels(texts: &[String]) -> Result<std::collections::BTreeMap<String, String>, Failure> {
+    let split = |text: &String| {
+        let (key, value) = text.split_once('=').unwrap_or((text, ""));
+        if key.is_empty() {
+            return Err(invalid(format!("{text:?} is no label")).hint("write --label KEY=VALUE"));
+        }
+        Ok((key.to_owned(), value.to_owned()))
+    };
+    texts.iter().map(split).collect()
+}
+
+/// The path from the root on: the daemon has another directory than the caller.
+fn absolute(path: &Path) -> Result<Text, Failure> {
+    let here = || {
+        std::env::current_dir().map_err(|error| {
+            Failure::new(wharf_model::Code::NoDirectory, format!("the directory here cannot be found: {error}"))
+                .hint("-w DIR names another")
+        })
+    };
+    if path == Path::new(".") {
+        return Ok(here()?.into());
+    }
+    let whole = if path.is_absolute() { path.to_owned() } else { here()?.join(path) };
+    Ok(whole.components().collect::<PathBuf>().into())
+}
+
+/// Standard input, which can be read for one thing only.
+#[derive(Default)]
+struct StandardInput {
+    taken: bool,
+}
+
+/// More than this is no variable file, prompt or greeting.
+const MOST: u64 = 16 << 20;
+
+impl StandardInput {
+    /// The content of a file; `-` is standard input.
+    fn file(&mut self, path: &Path) -> Result<Vec<u8>, Failure> {
+        let cannot = |error: &io::Error| {
+            let code = if error.kind() == io::ErrorKind::NotFound { wharf_model::Code::Invalid } else { wharf_model::Code::Internal };
+            Failure::new(code, format!("cannot read {}: {error}", path.display()))
+        };
+        let mut bytes = Vec::new();
+        let read = if path.as_os_str() == OsStr::new("-") {
+            if std::mem::replace(&mut self.taken, true) {
+                return Err(invalid("standard input can be read for one option only"));
+            }
+            io::stdin().lock().take(MOST + 1).read_to_end(&mut bytes)
+        } else {
+            std::fs::File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes))
+        };
+        read.map_err(|error| cannot(&error))?;
+        if bytes.len() as u64 > MOST {
+            return Err(invalid(format!("{} is larger than 16 MiB", path.display())));
+        }
+        Ok(bytes)
+    }
+}

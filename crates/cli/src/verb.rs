@@ -1,0 +1,29 @@
+use clap::{ArgMatches, Command, FromArgMatches};
+use wharf_model::Failure;
+
+use crate::dispatch::Serve;
+use crate::trouble::{Done, invalid};
+
+/// One word that `wharf` understands.
+pub(crate) struct Verb {
+    /// The word.
+    pub(crate) name: &'static str,
+    /// What it does, in one line.
+    pub(crate) about: &'static str,
+    /// Adds its arguments to a command.
+    pub(crate) args: fn(Command) -> Command,
+    /// Does it.
+    pub(crate) run: fn(&ArgMatches, Serve) -> Done,
+}
+
+impl Verb {
+    /// Its command, for parsing and for help.
+    pub(crate) fn command(&self) -> Command {
+        (self.args)(Command::new(self.name).about(self.about).bin_name(format!("wharf {}", self.name)))
+    }
+}
+
+/// The arguments as their own type.
+pub(crate) fn arguments<A: FromArgMatches>(matches: &ArgMatches) -> Result<A, Failure> {
+    A::from_arg_matches(matches).map_err(|error| invalid(error.to_string()))
+}

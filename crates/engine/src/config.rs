@@ -1,0 +1,68 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use wharf_backend::Backend;
+use wharf_model::Home;
+
+/// What an engine is opened with.
+#[derive(Clone)]
+pub struct Config {
+    /// Where the instance lives.
+    pub home: Home,
+    /// The places that sessions can run in.
+    pub backends: Vec<Arc<dyn Backend>>,
+    /// The backend of a spec that names none.
+    pub default_backend: String,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+}
+
+impl Config {
+    /// An engine with these backends, the first of which is the default.
+    pub fn new(home: Home, backends: Vec<Arc<dyn Backend>>) -> Self {
+        let default_backend = backends.first().map(|backend| backend.name().to_owned()).unwrap_or_default();
+        Self { home, backends, default_backend, timeouts: Timeouts::default() }
+    }
+}
+
+/// How long each outside wait may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// A backend's start.
+    pub start: Duration,
+    /// One attempt to find a session again.
+    pub adopt: Duration,
+    /// How long opening waits for all sessions to be found; later ones are *unknown* until then.
+    pub settle: Duration,
+    /// A question to a session or backend: resize, signal, stats, probe, sweep.
+    pub call: Duration,
+    /// The grace of a stop that names none, in a spec that names none.
+    pub grace: Duration,
+    /// How much longer than its grace a stop may take.
+    pub stop_margin: Duration,
+    /// The login shell.
+    pub login: Duration,
+    /// How long an ended session's ports may take to be free again.
+    pub port_release: Duration,
+    /// How long a copy of the output may go on after the end.
+    pub pipe_drain: Duration,
+    /// The first and the longest wait before an unknown session is looked for again.
+    pub retry: (Duration, Duration),
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            start: Duration::from_secs(30),
+            adopt: Duration::from_secs(5),
+            settle: Duration::from_secs(2),
+            call: Duration::from_secs(10),
+            grace: Duration::from_secs(5),
+            stop_margin: Duration::from_secs(10),
+            login: Duration::from_secs(5),
+            port_release: Duration::from_secs(1),
+            pipe_drain: Duration::from_secs(10),
+            retry: (Duration::from_millis(200), Duration::from_secs(30)),
+        }
+    }
+}

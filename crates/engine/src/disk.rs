@@ -1,0 +1,136 @@
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use wharf_model::{ExitRecord, Failure, Home, Name, SessionId, Ticket};
+
+use crate::Result;
+
+/// Makes a directory that is the user's alone, whatever the umask says.
+pub(crate) fn private_dir(path: &Path) -> Result<()> {
+    let named = |error| Failure::system(format!("cannot make {}", path.display()), &error);
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    // With an umask that takes the owner's own rights, a parent is made that cannot be entered: mend it and go on.
+    if made.is_err() {
+        for part in path.ancestors().collect::<Vec<_>>().into_iter().rev() {
+            match DirBuilder::new().mode(0o700).create(part) {
+                Ok(()) => fs::set_permissions(part, Permissions::from_mode(0o700)).map_err(named)?,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                // Only the last one matters: `/` and the like exist and may not be made.
+                Err(error) if part == path => return Err(named(error)),
+                Err(_) => {}
+            }
+        }
+    }
+    fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(named)
+}
+
+/// Makes one session's directory; its parent exists.
+pub(crate) fn session_dir(path: &Path) -> Result<()> {
+    let named = |error| Failure::system(format!("cannot make {}", path.display()), &error);
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(named),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(named(error)),
+    }
+}
+
+/// Writes a file that is the user's alone, so that a reader sees the old one or the new one.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".tmp");
+    let write = || -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        file.write_all(bytes)?;
+        fs::rename(&new, path)
+    };
+    write().map_err(|error| Failure::system(format!("cannot write {}", path.display()), &error))
+}
+
+/// Writes plain data as JSON, as [`replace`] does.
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let json = serde_json::to_vec(value)
+        .map_err(|error| Failure::new(wharf_model::Code::Internal, format!("{}: {error}", path.display())))?;
+    replace(path, &json)
+}
+
+/// Reads JSON; `None` where there is no such file.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(Failure::system(format!("cannot read {}", path.display()), &error)),
+    };
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| {
+        Failure::new(wharf_model::Code::Internal, format!("cannot read {}: {error}", path.display()))
+    })
+}
+
+/// The ticket in a session's directory.
+pub(crate) fn ticket(dir: &Path) -> Result<Option<Ticket>> {
+    read_json(&dir.join(Home::TICKET))
+}
+
+/// The exit record in a session's directory.
+pub(crate) fn exit(dir: &Path) -> Result<Option<ExitRecord>> {
+    read_json(&dir.join(Home::EXIT))
+}
+
+/// Removes a session's directory. The ticket goes first: what is left after a crash is nobody's session.
+pub(crate) fn remove_session(dir: &Path) -> Result<()> {
+    let gone = |result: io::Result<()>| match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Failure::system(format!("cannot remove {}", dir.display()), &error))
+        }
+        _ => Ok(()),
+    };
+    gone(fs::remove_file(dir.join(Home::TICKET)))?;
+    gone(fs::remove_dir_all(dir))
+}
+
+/// Claims a name: exactly one of many wins. `false` where it is taken.
+pub(crate) fn claim_link(home: &Home, name: &Name, id: &SessionId) -> Result<bool> {
+    match symlink(target(id), home.name(name)) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(Failure::system(format!("cannot claim the name {name}"), &error)),
+    }
+}
+
+/// Points a name at a session in one step, whatever it pointed at.
+pub(crate) fn point_link(home: &Home, name: &Name, id: &SessionId) -> Result<()> {
+    let new = home.names().join(format!(".{id}"));
+    let point = || -> io::Result<()> {
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        symlink(target(id), &new)?;
+        fs::rename(&new, home.name(name))
+    };
+    point().map_err(|error| Failure::system(format!("cannot point the name {name} at {id}"), &error))
+}
+
+/// The session that a name points at.
+pub(crate) fn linked(home: &Home, name: &Name) -> Option<SessionId> {
+    let target = fs::read_link(home.name(name)).ok()?;
+    target.file_name()?.to_str()?.parse().ok()
+}
+
+/// Frees a name, if it is this session's.
+pub(crate) fn free_link(home: &Home, name: &Name, id: &SessionId) {
+    if linked(home, name).as_ref() == Some(id) {
+        // It may have gone by itself; a link that stays is found by gc.
+        let _ = fs::remove_file(home.name(name));
+    }
+}
+
+fn target(id: &SessionId) -> String {
+    format!("../sessions/{id}")
+}

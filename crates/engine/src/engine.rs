@@ -1,0 +1,111 @@
+use std::sync::{Arc, PoisonError};
+
+use tokio::sync::broadcast;
+use wharf_model::{Home, Session, SessionId};
+
+use crate::config::Config;
+use crate::filter::Filter;
+use crate::shared::Shared;
+use crate::{Result, open, platform};
+
+/// The engine of one instance. A clone is the same engine.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) shared: Arc<Shared>,
+    _owner: Arc<Owner>,
+}
+
+/// Ends the tasks when the last handle is dropped: they hold what they share, but not this.
+struct Owner(Arc<Shared>);
+
+/// Something that became known.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// A session is new or something of it changed.
+    Session(Arc<Session>),
+    /// A session was removed.
+    Removed(SessionId),
+    /// Changes were missed because the reader was slow: look at everything again.
+    Missed,
+}
+
+/// Follows changes of all sessions. A slow reader is told so, and delays nobody.
+pub struct Changes(broadcast::Receiver<Change>);
+
+impl Changes {
+    /// The next change; `None` once the engine is gone.
+    pub async fn next(&mut self) -> Option<Change> {
+        match self.0.recv().await {
+            Ok(change) => Some(change),
+            Err(broadcast::error::RecvError::Lagged(_)) => Some(Change::Missed),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}
+
+impl Engine {
+    /// Opens an instance: takes its lock, reads what is known and finds again what lives.
+    pub async fn open(config: Config) -> Result<Self> {
+        let shared = open::open(config).await?;
+        let owner = Arc::new(Owner(Arc::clone(&shared)));
+        Ok(Self { shared, _owner: owner })
+    }
+
+    /// Writes what is left to write and lets the instance go. Its sessions run on.
+    pub async fn close(&self) {
+        self.shared.closing.send_replace(true);
+        let mut tasks = self.shared.tasks.subscribe();
+        let left = tokio::time::timeout(self.shared.timeouts.call, tasks.wait_for(|tasks| *tasks == 0)).await;
+        if left.is_err() {
+            tracing::warn!("some sessions' tasks did not end in time");
+        }
+        let (store, within) = (self.shared.store.clone(), self.shared.timeouts.call);
+        // A panic there is reported by the panic hook, and the directories are the truth.
+        let _ = tokio::task::spawn_blocking(move || store.flush(within)).await;
+        self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Where the instance lives.
+    pub fn home(&self) -> &Home {
+        &self.shared.home
+    }
+
+    /// Sessions in the order of creation: all that are not over, and the newest thousand that are.
+    pub fn list(&self, filter: &Filter) -> Vec<Arc<Session>> {
+        let sessions = self.shared.registry.all().into_iter().map(|handle| handle.session());
+        sessions.filter(|session| filter.matches(session)).collect()
+    }
+
+    /// How many sessions are not over.
+    pub fn live(&self) -> usize {
+        self.shared.registry.live()
+    }
+
+    /// Follows changes from now on.
+    pub fn changes(&self) -> Changes {
+        Changes(self.shared.changes.subscribe())
+    }
+
+    /// The session that a process of this host belongs to: the nearest one among its ancestors.
+    pub fn session_of_pid(&self, pid: i32) -> Option<SessionId> {
+        platform::ancestors(pid).find_map(|(pid, start)| {
+            let handle = self.shared.registry.of_process(pid)?;
+            let ticket = handle.ticket();
+            // A pid that was given to a stranger has another start time.
+            let known = [ticket.holder.as_ref(), ticket.command.as_ref()];
+            known.iter().flatten().any(|is| is.pid == pid && is.start == start).then(|| handle.id.clone())
+        })
+    }
+
+    /// Whether commands from inside a session may end or change other sessions.
+    pub fn controls_others(&self, id: &SessionId) -> bool {
+        self.shared.registry.by_id(id).is_some_and(|handle| handle.ticket().spec.control_others)
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.closing.send_replace(true);
+        self.0.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}

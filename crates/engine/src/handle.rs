@@ -1,0 +1,109 @@
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{mpsc, watch};
+use wharf_backend::Connection;
+use wharf_model::{Session, SessionId, Ticket};
+
+use crate::command::Command;
+
+/// One session, as the engine holds it: what is known of it, and the way to its task.
+pub(crate) struct Handle {
+    pub(crate) id: SessionId,
+    session: watch::Sender<Arc<Session>>,
+    stage: AtomicU8,
+    ways: Mutex<Ways>,
+    /// Held while the session's small files are read and written again; never across an await.
+    disk: Mutex<()>,
+}
+
+/// How to reach the session; each part is absent while there is nothing to reach.
+pub(crate) struct Ways {
+    /// The ticket without what only a start needs: variables, prompt, motd. It is small, and there are many.
+    pub(crate) ticket: Arc<Ticket>,
+    pub(crate) connection: Option<Arc<dyn Connection>>,
+    pub(crate) commands: Option<mpsc::Sender<Command>>,
+}
+
+/// Whether a session can be counted on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    /// Its first start is under way, and may still fail without a trace.
+    Launching,
+    /// It exists.
+    There,
+    /// It was taken back or removed.
+    Gone,
+}
+
+impl Handle {
+    pub(crate) fn new(session: Session, ticket: Ticket, stage: Stage) -> Arc<Self> {
+        Arc::new(Self {
+            id: session.id.clone(),
+            session: watch::Sender::new(Arc::new(session)),
+            stage: AtomicU8::new(stage as u8),
+            ways: Mutex::new(Ways { ticket: Arc::new(ticket), connection: None, commands: None }),
+            disk: Mutex::new(()),
+        })
+    }
+
+    /// What is known of it now.
+    pub(crate) fn session(&self) -> Arc<Session> {
+        Arc::clone(&self.session.borrow())
+    }
+
+    /// Follows what is known of it.
+    pub(crate) fn watch(&self) -> watch::Receiver<Arc<Session>> {
+        self.session.subscribe()
+    }
+
+    /// Changes what is known of it. Returns the new snapshot where something is new in it.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Session)) -> Option<Arc<Session>> {
+        let mut changed = None;
+        self.session.send_if_modified(|known| {
+            let mut new = Session::clone(known);
+            change(&mut new);
+            if new == **known {
+                return false;
+            }
+            if new.state != known.state {
+                new.since = crate::shared::now();
+            }
+            *known = Arc::new(new);
+            changed = Some(Arc::clone(known));
+            true
+        });
+        changed
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Acquire) {
+            0 => Stage::Launching,
+            1 => Stage::There,
+            _ => Stage::Gone,
+        }
+    }
+
+    /// Moves on, and wakes those who wait for that.
+    pub(crate) fn set_stage(&self, stage: Stage) {
+        self.stage.store(stage as u8, Ordering::Release);
+        self.session.send_modify(|_| ());
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.session.borrow().state.is_over()
+    }
+
+    pub(crate) fn ways(&self) -> MutexGuard<'_, Ways> {
+        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn ticket(&self) -> Arc<Ticket> {
+        Arc::clone(&self.ways().ticket)
+    }
+
+    pub(crate) fn disk(&self) -> MutexGuard<'_, ()> {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,134 @@
+use wharf_backend::Launch;
+use wharf_model::{Code, Failure, Home, Spec, Text, Ticket};
+
+use crate::shared::Shared;
+use crate::{Result, disk, login, require};
+
+/// Refuses what can never run, and fills in what the caller left open. Touches nothing.
+pub(crate) fn validate(spec: &mut Spec) -> Result<()> {
+    let invalid = |message: String| Err(Failure::new(Code::Invalid, message));
+    if spec.argv.is_empty() {
+        spec.argv.push(login::shell(&spec.env.caller));
+    }
+    if spec.argv[0].is_empty() {
+        return invalid("the command is empty".to_owned());
+    }
+    if spec.argv.iter().chain([&spec.dir]).any(nul) {
+        return invalid("an argument or the directory holds a NUL byte".to_owned());
+    }
+    if !spec.dir.as_path().is_absolute() {
+        return Err(Failure::new(Code::Invalid, format!("{:?} is not an absolute path", spec.dir))
+            .hint("the directory to run in must start with /"));
+    }
+    for change in &spec.env.changes {
+        use wharf_model::Change::{Append, Set};
+        if let Set(name, value) | Append(name, value, _) = change {
+            variable(name, value)?;
+        }
+    }
+    for (name, value) in &spec.env.caller {
+        variable(name, value)?;
+    }
+    for port in &spec.ports {
+        variable(&port.variable.as_str().into(), &Text::default())?;
+    }
+    if let Some(after) = spec.after.iter().find(|after| after.what == wharf_model::AfterWhat::Idle) {
+        return Err(Failure::unsupported(format!("waiting for {} to be idle", after.name), "this version"));
+    }
+    spec.size = spec.size.sane();
+    Ok(())
+}
+
+fn nul(text: &Text) -> bool {
+    text.as_bytes().contains(&0)
+}
+
+fn variable(name: &Text, value: &Text) -> Result<()> {
+    if name.is_empty() || name.as_bytes().contains(&b'=') || nul(name) || nul(value) {
+        // The value may be a secret; the name is not.
+        return Err(Failure::new(Code::Invalid, format!("the variable {name:?} cannot be set"))
+            .hint("a name is not empty and holds neither '=' nor NUL; a value holds no NUL"));
+    }
+    Ok(())
+}
+
+/// The start of a made-up name: the command's own, as far as a name may hold it.
+pub(crate) fn stem(argv: &[Text]) -> String {
+    let command = argv.first().map(Text::lossy).unwrap_or_default();
+    let base = command.rsplit('/').next().unwrap_or_default();
+    let kept = base.chars().filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c));
+    let stem: String = kept.skip_while(|c| !c.is_ascii_alphanumeric()).take(40).collect();
+    if stem.is_empty() { "session".to_owned() } else { stem }
+}
+
+impl Shared {
+    /// Decides everything that a backend must be told: ports, variables, files. On failure the caller undoes.
+    pub(crate) async fn prepare(&self, mut ticket: Ticket) -> Result<Launch> {
+        self.ports.reserve(&ticket.id, &mut ticket.spec.ports)?;
+        let env = self.variables(&ticket).await?;
+        require::check(&ticket.spec.require, &env, ticket.spec.dir.as_path())?;
+        let home = self.home.session(&ticket.id);
+        if let Some(prompt) = &ticket.spec.prompt {
+            disk::session_dir(&home)?;
+            disk::replace(&home.join(Home::PROMPT), prompt.as_bytes())?;
+        }
+        Ok(Launch {
+            id: ticket.id,
+            name: ticket.name,
+            run: ticket.run,
+            home,
+            token: ticket.token,
+            created: ticket.created,
+            argv: ticket.spec.argv.clone(),
+            env,
+            spec: ticket.spec,
+        })
+    }
+}
+
+/// A mark for one run's processes.
+pub(crate) fn token() -> Result<String> {
+    Ok(format!("{:016x}{:016x}", crate::shared::random()?, crate::shared::random()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn made_up_names_come_from_the_command() {
+        let of = |text: &str| stem(&[text.into()]);
+        assert_eq!(of("/usr/bin/bash"), "bash");
+        assert_eq!(of("-bash"), "bash");
+        assert_eq!(of("$(x)"), "x");
+        assert_eq!(of("🚢"), "session");
+        assert_eq!(of("fake:sleep"), "fakesleep");
+        assert_eq!(stem(&[]), "session");
+        assert_eq!(of(&"a".repeat(500)).len(), 40);
+    }
+
+    #[test]
+    fn what_can_never_run_is_refused() {
+        let refuse = |change: &dyn Fn(&mut Spec)| {
+            let mut spec = Spec::new(["x"], "/");
+            change(&mut spec);
+            validate(&mut spec).unwrap_err().code
+        };
+        assert_eq!(refuse(&|spec| spec.dir = "relative".into()), Code::Invalid);
+        assert_eq!(refuse(&|spec| spec.argv = vec!["a\0b".into()]), Code::Invalid);
+        assert_eq!(refuse(&|spec| spec.argv = vec!["".into()]), Code::Invalid);
+        let set = |name: &str, value: &str| vec![wharf_model::Change::Set(name.into(), value.into())];
+        assert_eq!(refuse(&|spec| spec.env.changes = set("A=B", "1")), Code::Invalid);
+        assert_eq!(refuse(&|spec| spec.env.changes = set("", "1")), Code::Invalid);
+        assert_eq!(refuse(&|spec| spec.env.changes = set("A", "1\0")), Code::Invalid);
+        assert_eq!(refuse(&|spec| spec.after = vec!["x:idle".parse().unwrap()]), Code::Unsupported);
+    }
+
+    #[test]
+    fn no_command_is_the_users_shell() {
+        let mut spec = Spec::new(Vec::<&str>::new(), "/");
+        spec.env.caller = vec![("SHELL".into(), "/bin/fancy".into())];
+        validate(&mut spec).unwrap();
+        assert_eq!(spec.argv, vec![Text::from("/bin/fancy")]);
+    }
+}

@@ -1,0 +1,11 @@
+//! What differs between systems, behind the same names.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{ancestors, run_age};
+
+#[cfg(not(target_os = "linux"))]
+mod other;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use other::{ancestors, run_age};

@@ -1,0 +1,134 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use tokio::sync::{Semaphore, broadcast, watch};
+use wharf_backend::Backend;
+use wharf_model::{Code, Failure, Home, Millis, Session, State, Ticket};
+use wharf_store::{Row, Store};
+
+use crate::config::Timeouts;
+use crate::engine::Change;
+use crate::handle::Handle;
+use crate::lock::Lock;
+use crate::login::Login;
+use crate::ports::Ports;
+use crate::registry::Registry;
+use crate::Result;
+
+/// What the engine's handles and tasks share.
+pub(crate) struct Shared {
+    pub(crate) home: Home,
+    pub(crate) backends: Vec<Arc<dyn Backend>>,
+    pub(crate) default_backend: String,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) registry: Registry,
+    pub(crate) store: Store,
+    pub(crate) ports: Ports,
+    pub(crate) login: Login,
+    /// How many sessions each backend is asked for at once.
+    pub(crate) adopting: HashMap<&'static str, Semaphore>,
+    pub(crate) changes: broadcast::Sender<Change>,
+    /// True once the engine is closing: every task leaves then.
+    pub(crate) closing: watch::Sender<bool>,
+    /// How many tasks there are.
+    pub(crate) tasks: watch::Sender<usize>,
+    pub(crate) lock: Mutex<Option<Lock>>,
+}
+
+impl Shared {
+    pub(crate) fn backend(&self, name: &str) -> Result<&Arc<dyn Backend>> {
+        self.backends.iter().find(|backend| backend.name() == name).ok_or_else(|| {
+            let known: Vec<&str> = self.backends.iter().map(|backend| backend.name()).collect();
+            Failure::new(Code::Invalid, format!("there is no backend {name:?}"))
+                .hint(format!("there is: {}", known.join(", ")))
+        })
+    }
+
+    /// Changes what is known of a session, and tells those who follow.
+    pub(crate) fn update(&self, handle: &Handle, change: impl FnOnce(&mut Session)) {
+        if let Some(session) = handle.update(change) {
+            // Nobody may be listening.
+            let _ = self.changes.send(Change::Session(session));
+        }
+    }
+
+    /// Queues what the store shall know of a session.
+    pub(crate) fn remember(&self, handle: &Handle, attempts: u32) {
+        let session = handle.session();
+        self.store.put(row(&session, attempts));
+    }
+
+    /// A session as it is shown, from its ticket.
+    pub(crate) fn describe(&self, ticket: &Ticket, state: State) -> Session {
+        let spec = &ticket.spec;
+        let isolated = self.backend(&ticket.backend).is_ok_and(|backend| backend.capabilities().isolation);
+        Session {
+            id: ticket.id.clone(),
+            name: ticket.name.clone(),
+            group: spec.group.clone(),
+            backend: ticket.backend.clone(),
+            state,
+            pid: None,
+            dir: spec.dir.clone(),
+            created: ticket.created,
+            attached: 0,
+            exit: None,
+            argv: spec.argv.clone(),
+            labels: spec.labels.clone(),
+            tty: spec.tty,
+            run: ticket.run,
+            detail: None,
+            since: now(),
+            path: self.home.session(&ticket.id).into(),
+            ports: spec.ports.clone(),
+            restart: spec.restart,
+            limits: spec.limits,
+            scope: ticket.scope.clone(),
+            holder: ticket.holder.clone(),
+            size: spec.size.sane(),
+            isolation: if isolated { ticket.backend.clone() } else { "none".to_owned() },
+            copy_to: spec.copy_to.clone(),
+        }
+    }
+
+    /// Resolves when the engine is closing.
+    pub(crate) async fn closed(&self) {
+        let mut closing = self.closing.subscribe();
+        // The sender lives as long as `self`.
+        let _ = closing.wait_for(|closing| *closing).await;
+    }
+}
+
+/// What the store knows of a session.
+pub(crate) fn row(session: &Session, attempts: u32) -> Row {
+    Row {
+        id: session.id.clone(),
+        name: session.name.clone(),
+        group: session.group.clone(),
+        labels: session.labels.clone(),
+        backend: session.backend.clone(),
+        state: session.state,
+        created: session.created,
+        run: session.run,
+        attempts,
+        exit: session.exit.clone(),
+    }
+}
+
+/// The ticket without what only a start needs. Those parts are on disk, and are read there when they are needed.
+pub(crate) fn slim(mut ticket: Ticket) -> Ticket {
+    ticket.spec.env = wharf_model::Environment::default();
+    ticket.spec.prompt = None;
+    ticket.spec.motd = None;
+    ticket
+}
+
+pub(crate) fn now() -> Millis {
+    SystemTime::now().into()
+}
+
+/// Random bits, for ids, tokens and jitter.
+pub(crate) fn random() -> Result<u64> {
+    getrandom::u64().map_err(|error| Failure::new(Code::Internal, format!("no random numbers: {error}")))
+}

@@ -1,0 +1,243 @@
+//! The client side, blocking: what `attach`, `exec` and benchmarks use. The daemon has its own on top of the frames.
+
+use std::io::{self, IoSlice, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use wharf_model::{ExitRecord, Failure, Home, Offset, Size, Text};
+
+use crate::frame::{self, Decoder, Kind};
+use crate::linux;
+use crate::wire::{self, Exec, FEATURES, Hello, Status};
+
+/// A connection to one session's holder.
+#[derive(Debug)]
+pub struct Client {
+    socket: UnixStream,
+    frames: Decoder,
+    passed: Vec<OwnedFd>,
+    next: u32,
+    welcome: Hello,
+}
+
+/// What a holder says.
+#[derive(Debug)]
+pub enum Event {
+    /// Output.
+    Output {
+        /// Where it stands in the log.
+        offset: Offset,
+        /// Whether it is standard error.
+        stderr: bool,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// Output that is gone.
+    Gap {
+        /// The first missing byte.
+        from: Offset,
+        /// The first byte that is there again.
+        to: Offset,
+    },
+    /// A request was done.
+    Done {
+        /// Which.
+        seq: u32,
+        /// Its answer.
+        answer: Vec<u8>,
+    },
+    /// A request was refused.
+    Refused {
+        /// Which.
+        seq: u32,
+        /// Why.
+        failure: Failure,
+    },
+    /// The session changed.
+    News(Status),
+    /// The session ended; nothing follows.
+    Exit(ExitRecord),
+}
+
+impl Client {
+    /// Connects to the session in a directory. The role is `attach` for a terminal, `watch` for one that may not
+    /// type, anything else for a program.
+    pub fn connect(session: &Path, role: &str) -> io::Result<Self> {
+        let socket = linux::connect(&session.join(Home::SOCKET))?;
+        let mut client = Self {
+            socket,
+            frames: Decoder::default(),
+            passed: Vec::new(),
+            next: 0,
+            welcome: Hello::default(),
+        };
+        let hello = Hello {
+            role: role.to_owned(),
+            features: FEATURES.iter().map(|feature| (*feature).to_owned()).collect(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            ..Hello::default()
+        };
+        let seq = client.request(Kind::Hello, &serde_json::to_vec(&hello)?)?;
+        client.socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+        loop {
+            if let Some((header, payload)) = client.frames.next()? {
+                if header.kind == Kind::Welcome as u8 && header.seq == seq {
+                    client.welcome = serde_json::from_slice(payload)?;
+                    client.socket.set_read_timeout(None)?;
+                    return Ok(client);
+                }
+            } else {
+                client.receive()?;
+            }
+        }
+    }
+
+    /// What the holder said first: its features, the session's status, the bounds of its log.
+    pub fn welcome(&self) -> &Hello {
+        &self.welcome
+    }
+
+    /// Whether the holder can do that.
+    pub fn has(&self, feature: &str) -> bool {
+        self.welcome.features.iter().any(|have| have == feature)
+    }
+
+    /// Types bytes. With `ack`, [`Event::Done`] follows once all are in the terminal.
+    pub fn send_input(&mut self, bytes: &[u8], ack: bool) -> io::Result<u32> {
+        if ack { self.request(Kind::Input, bytes) } else { self.tell(Kind::Input, bytes).map(|()| 0) }
+    }
+
+    /// Ends the input of a pipe session.
+    pub fn close_input(&mut self) -> io::Result<()> {
+        self.tell(Kind::CloseInput, &[])
+    }
+
+    /// Changes the terminal's size.
+    pub fn resize(&mut self, size: Size) -> io::Result<()> {
+        let [c0, c1] = size.cols.to_le_bytes();
+        let [r0, r1] = size.rows.to_le_bytes();
+        self.tell(Kind::Resize, &[c0, c1, r0, r1])
+    }
+
+    /// Sends a signal to the command, or to the whole tree.
+    pub fn signal(&mut self, signal: i32, tree: bool) -> io::Result<u32> {
+        let mut payload = [0; 5];
+        payload[..4].copy_from_slice(&signal.to_le_bytes());
+        payload[4] = u8::from(tree);
+        self.request(Kind::Signal, &payload)
+    }
+
+    /// Asks for output from an offset on.
+    pub fn read_from(&mut self, from: Offset) -> io::Result<()> {
+        self.tell(Kind::Read, &from.0.to_le_bytes())
+    }
+
+    /// Runs a further command on these descriptors: [`Event::Done`] with its code as four bytes follows.
+    pub fn exec(
+        &mut self,
+        argv: &[Text],
+        env: &[(Text, Text)],
+        exec: &Exec,
+        stdio: [BorrowedFd<'_>; 3],
+    ) -> io::Result<u32> {
+        let argv = wire::strings(argv.iter().map(Text::as_bytes))?;
+        let payload = wire::sections(&[&serde_json::to_vec(exec)?, &argv, &wire::variables(env)?]);
+        self.request_with(Kind::Exec, &payload, &stdio)
+    }
+
+    /// Has the daemon started outside the session: `ready` is its descriptor 0, `log` gets what it prints.
+    pub fn start_daemon(
+        &mut self,
+        env: &[(Text, Text)],
+        ready: BorrowedFd<'_>,
+        log: BorrowedFd<'_>,
+    ) -> io::Result<u32> {
+        let payload = wire::sections(&[&wire::variables(env)?]);
+        self.request_with(Kind::Daemon, &payload, &[ready, log])
+    }
+
+    /// The next thing that the holder says; none when it is gone.
+    pub fn next_event(&mut self) -> io::Result<Option<Event>> {
+        loop {
+            if let Some(event) = self.buffered()? {
+                return Ok(Some(event));
+            }
+            if self.receive()? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next thing that has arrived already.
+    pub fn buffered(&mut self) -> io::Result<Option<Event>> {
+        while let Some((header, payload)) = self.frames.next()? {
+            if let Some(event) = event(header, payload)? {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes in what has arrived: call it when [`Client::as_fd`] is readable, then [`Client::buffered`] until none
+    /// is left. Zero means that the holder is gone.
+    pub fn receive(&mut self) -> io::Result<usize> {
+        let mut buffer = [0_u8; 16 << 10];
+        let n = linux::receive(&self.socket, &mut buffer, &mut self.passed)?;
+        self.frames.push(&buffer[..n]);
+        Ok(n)
+    }
+
+    /// For how long [`Client::next_event`] waits before it fails with `WouldBlock`.
+    pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.socket.set_read_timeout(timeout)
+    }
+
+    fn request(&mut self, kind: Kind, payload: &[u8]) -> io::Result<u32> {
+        self.request_with(kind, payload, &[])
+    }
+
+    fn request_with(
+        &mut self,
+        kind: Kind,
+        payload: &[u8],
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<u32> {
+        self.next += 1;
+        let bytes = frame::encode(kind, self.next, payload);
+        let went = linux::send(self.socket.as_fd(), &[IoSlice::new(&bytes)], descriptors)?;
+        self.socket.write_all(&bytes[went..])?;
+        Ok(self.next)
+    }
+
+    fn tell(&mut self, kind: Kind, payload: &[u8]) -> io::Result<()> {
+        self.socket.write_all(&frame::encode(kind, 0, payload))
+    }
+}
+
+impl AsFd for Client {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// What a frame means; none for one that is not news to a client of this version.
+fn event(header: frame::Header, payload: &[u8]) -> io::Result<Option<Event>> {
+    let word = |at: usize| -> io::Result<Offset> {
+        let bytes = payload.get(at..at + 8).and_then(|bytes| bytes.first_chunk());
+        bytes.map(|bytes| Offset(u64::from_le_bytes(*bytes))).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    };
+    Ok(Some(match Kind::known(header.kind) {
+        Some(Kind::Output) => {
+            let bytes = payload.get(9..).unwrap_or_default().to_vec();
+            Event::Output { offset: word(0)?, stderr: payload.get(8) == Some(&1), bytes }
+        }
+        Some(Kind::Gap) => Event::Gap { from: word(0)?, to: word(8)? },
+        Some(Kind::Ack) => Event::Done { seq: header.seq, answer: payload.to_vec() },
+        Some(Kind::Error) => Event::Refused { seq: header.seq, failure: serde_json::from_slice(payload)? },
+        Some(Kind::News) => Event::News(serde_json::from_slice(payload)?),
+        Some(Kind::Exit) => Event::Exit(serde_json::from_slice(payload)?),
+        _ => return Ok(None),
+    }))
+}

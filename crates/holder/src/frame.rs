@@ -1,0 +1,173 @@
+//! Frames: a header of twelve bytes, then a payload. Little-endian throughout.
+//!
+//! ```text
+//! kind: u8 | flags: u8 | 0: u16 | seq: u32 | length: u32 | payload
+//! ```
+//! A request with `seq` zero wants no answer. A kind that the holder does not know is answered with an
+//! error, or ignored when no answer is wanted; a kind that the client does not know is ignored.
+
+use std::io;
+
+/// Bytes of a header.
+pub const HEADER: usize = 12;
+
+/// The longest payload: a spec with two megabytes of environment fits, a hostile length does not.
+pub const MOST: usize = 16 << 20;
+
+/// What a frame is. Requests are below 128, answers and news from 128 on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Who the client is, and what it can do: [`crate::wire::Hello`].
+    Hello = 1,
+    /// Start the session: four [sections], on a fresh holder's first connection alone.
+    ///
+    /// [sections]: crate::wire::sections
+    Start = 2,
+    /// Take a session over whose holder died: sections, with its descriptors.
+    Resume = 3,
+    /// Bytes to type.
+    Input = 4,
+    /// Forget what is not typed yet of input `seq` = the payload's u32; answers how much was typed.
+    Cancel = 5,
+    /// End the input of a pipe session.
+    CloseInput = 6,
+    /// Columns and rows, two u16.
+    Resize = 7,
+    /// Signal number as i32, then one byte: 1 for the whole tree.
+    Signal = 8,
+    /// End the session: [`crate::wire::StopRequest`]. Answered when nothing of it is left.
+    Stop = 9,
+    /// Ask for [`crate::wire::Status`].
+    Status = 10,
+    /// Send output from this u64 offset on, and go on with it.
+    Read = 11,
+    /// Ask for [`crate::wire::Pending`].
+    Pending = 12,
+    /// Ask for duplicates of the descriptors that keep the session alive.
+    Duplicates = 13,
+    /// Run a further command: sections, with three descriptors.
+    Exec = 14,
+    /// Start the daemon outside the session's tree: sections, with one descriptor for readiness.
+    Daemon = 15,
+
+    /// The holder's [`crate::wire::Hello`].
+    Welcome = 128,
+    /// Done. The payload depends on the request.
+    Ack = 129,
+    /// Not done: [`wharf_model::Failure`].
+    Error = 130,
+    /// Output: offset u64, stream u8 (0 output, 1 error), bytes.
+    Output = 131,
+    /// Output that is gone: from u64 to u64.
+    Gap = 132,
+    /// The session ended: [`wharf_model::ExitRecord`]. The last frame.
+    Exit = 133,
+    /// The number of attached terminals, the size or the time of input changed: [`crate::wire::Status`].
+    News = 134,
+}
+
+impl Kind {
+    /// The kind of a byte, if this version knows it.
+    pub fn known(byte: u8) -> Option<Self> {
+        use Kind::{
+            Ack, Cancel, CloseInput, Daemon, Duplicates, Error, Exec, Exit, Gap, Hello, Input, News, Output,
+            Pending, Read, Resize, Resume, Signal, Start, Status, Stop, Welcome,
+        };
+        const ALL: [Kind; 22] = [
+            Hello, Start, Resume, Input, Cancel, CloseInput, Resize, Signal, Stop, Status, Read, Pending,
+            Duplicates, Exec, Daemon, Welcome, Ack, Error, Output, Gap, Exit, News,
+        ];
+        ALL.into_iter().find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// A header as it came; the kind may be one that this version does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The kind's byte.
+    pub kind: u8,
+    /// Ties an answer to its request.
+    pub seq: u32,
+    /// Bytes of payload.
+    pub length: u32,
+}
+
+impl Header {
+    /// A header for a payload of `length` bytes.
+    pub fn new(kind: Kind, seq: u32, length: usize) -> Self {
+        Self { kind: kind as u8, seq, length: length as u32 }
+    }
+
+    /// As bytes.
+    pub fn encode(self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[0] = self.kind;
+        bytes[4..8].copy_from_slice(&self.seq.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.length.to_le_bytes());
+        bytes
+    }
+
+    /// From bytes. A length that no peer of ours sends is an error, and the connection is done for.
+    pub fn decode(bytes: &[u8; HEADER]) -> io::Result<Self> {
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let header = Self { kind: bytes[0], seq: word(4), length: word(8) };
+        if header.length as usize > MOST {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is longer than 16 MiB"));
+        }
+        Ok(header)
+    }
+}
+
+/// A whole frame as bytes.
+pub fn encode(kind: Kind, seq: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER + payload.len());
+    bytes.extend_from_slice(&Header::new(kind, seq, payload.len()).encode());
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+/// Takes whole frames out of bytes that arrive in any pieces.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    bytes: Vec<u8>,
+    /// Where the next frame starts: frames are given out without moving the rest each time.
+    at: usize,
+}
+
+impl Decoder {
+    /// Adds bytes as they came.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.at == self.bytes.len() {
+            self.bytes.clear();
+            self.at = 0;
+        } else if self.at > 64 << 10 {
+            self.bytes.drain(..self.at);
+            self.at = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next whole frame, if it is there.
+    #[expect(clippy::should_implement_trait, reason = "the frame borrows from the decoder: not an iterator")]
+    pub fn next(&mut self) -> io::Result<Option<(Header, &[u8])>> {
+        let rest = &self.bytes[self.at..];
+        let Some(head) = rest.first_chunk::<HEADER>() else { return Ok(None) };
+        let header = Header::decode(head)?;
+        let whole = HEADER + header.length as usize;
+        if rest.len() < whole {
+            return Ok(None);
+        }
+        let start = self.at + HEADER;
+        self.at += whole;
+        Ok(Some((header, &self.bytes[start..self.at])))
+    }
+
+    /// Gives the memory back where nothing waits in it.
+    pub fn rest(&mut self) {
+        if self.at == self.bytes.len() {
+            self.bytes = Vec::new();
+            self.at = 0;
+        }
+    }
+}

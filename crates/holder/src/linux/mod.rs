@@ -1,0 +1,15 @@
+//! What only Linux has, behind names that another system could offer too.
+
+#![expect(unsafe_code, reason = "fork, exec, clone3, signalfd and two ioctls have no safe form")]
+
+pub(crate) mod cgroup;
+pub(crate) mod events;
+pub mod proc;
+pub(crate) mod spawn;
+pub(crate) mod tree;
+
+mod pidfd;
+mod socket;
+
+pub use pidfd::exit_of;
+pub use socket::{bind, connect, receive, send};

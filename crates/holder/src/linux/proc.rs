@@ -1,0 +1,157 @@
+//! What `/proc` says of processes.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::process::{Pid, PidfdFlags};
+use wharf_model::ProcessIdentity;
+
+/// A process as `/proc/PID/stat` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// Its parent.
+    pub parent: i32,
+    /// Its state's letter: `Z` is a zombie.
+    pub state: u8,
+    /// Processor time in clock ticks, user and system.
+    pub ticks: u64,
+    /// When it started, in clock ticks since boot.
+    pub start: u64,
+    /// Resident memory in pages.
+    pub pages: u64,
+}
+
+/// This boot's id.
+pub fn boot() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
+/// Reads one process.
+pub fn stat(pid: i32) -> io::Result<Stat> {
+    let text = fs::read(format!("/proc/{pid}/stat"))?;
+    parse_stat(&text)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat is odd")))
+}
+
+/// The command's name may hold spaces and parentheses: fields count from the last one.
+fn parse_stat(text: &[u8]) -> Option<Stat> {
+    let after = text.iter().rposition(|b| *b == b')')?;
+    let rest = std::str::from_utf8(text.get(after + 2..)?).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    Some(Stat {
+        state: *fields.first()?.as_bytes().first()?,
+        parent: fields.get(1)?.parse().ok()?,
+        ticks: number(14)? + number(15)?,
+        start: number(22)?,
+        pages: number(24)?,
+    })
+}
+
+/// Who a living process is.
+pub fn identity(pid: i32, boot: &str) -> io::Result<ProcessIdentity> {
+    Ok(ProcessIdentity { pid, start: stat(pid)?.start, boot: boot.to_owned() })
+}
+
+/// A pidfd of exactly that process: none when it is gone, or when the pid is somebody else's by now.
+pub fn open(identity: &ProcessIdentity) -> io::Result<Option<OwnedFd>> {
+    if identity.boot != boot()? {
+        return Ok(None);
+    }
+    let Some(pid) = Pid::from_raw(identity.pid) else { return Ok(None) };
+    let pidfd = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(pidfd) => pidfd,
+        Err(rustix::io::Errno::SRCH) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    // Looked at after the pidfd was opened: from here on the pid cannot be given to a stranger.
+    match stat(identity.pid) {
+        Ok(stat) if stat.start == identity.start => Ok(Some(pidfd)),
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Sends a signal through a pidfd. A process that is gone is no error.
+pub fn signal(pidfd: impl AsFd, signal: i32) -> io::Result<()> {
+    // SAFETY: plain numbers and a null pointer, which the call allows; the descriptor outlives it.
+    let sent = unsafe {
+        let fd = pidfd.as_fd().as_raw_fd();
+        libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, std::ptr::null::<libc::siginfo_t>(), 0)
+    };
+    match io::Error::last_os_error() {
+        _ if sent == 0 => Ok(()),
+        error if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        error => Err(error),
+    }
+}
+
+/// Every pid there is.
+pub fn pids() -> io::Result<Vec<i32>> {
+    let entries = fs::read_dir("/proc")?;
+    Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// All descendants of a process, without itself, each with its start time. A snapshot: what forks meanwhile
+/// is found by the next one.
+pub fn descendants(root: i32) -> io::Result<Vec<(i32, u64)>> {
+    let mut rest: Vec<(i32, Stat)> =
+        pids()?.into_iter().filter_map(|pid| Some((pid, stat(pid).ok()?))).collect();
+    let mut found = vec![(root, 0)];
+    let mut next = 0;
+    while next < found.len() {
+        let parent = found[next].0;
+        rest.retain(|(pid, stat)| {
+            let child = stat.parent == parent;
+            if child {
+                found.push((*pid, stat.start));
+            }
+            !child
+        });
+        next += 1;
+    }
+    found.remove(0);
+    Ok(found)
+}
+
+/// Whether a process carries this mark in the environment that it was started with.
+pub fn carries(pid: i32, token: &str) -> bool {
+    let wanted = format!("WHARF_TOKEN={token}");
+    fs::read(format!("/proc/{pid}/environ"))
+        .is_ok_and(|environ| environ.split(|b| *b == 0).any(|var| var == wanted.as_bytes()))
+}
+
+/// Whether a process ignores TERM, as interactive shells do.
+pub fn ignores_term(pid: i32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & (1 << 14) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_command_name_does_not_confuse_the_fields() {
+        let text = b"7 (a) S 1 (b) Z) R 42 7 7 0 -1 4194560 1 0 0 0 5 6 0 0 20 0 1 0 999 1000 12 18446744073709551615";
+        let stat = parse_stat(text).unwrap();
+        assert_eq!(stat, Stat { parent: 42, state: b'R', ticks: 11, start: 999, pages: 12 });
+        assert_eq!(parse_stat(b""), None);
+        assert_eq!(parse_stat(b"7 (a)"), None);
+    }
+
+    #[test]
+    fn a_reused_pid_is_not_the_same_process() {
+        let boot = boot().unwrap();
+        let me = identity(std::process::id() as i32, &boot).unwrap();
+        assert!(open(&me).unwrap().is_some());
+        assert!(open(&ProcessIdentity { start: me.start + 1, ..me.clone() }).unwrap().is_none());
+        assert!(open(&ProcessIdentity { boot: "another".into(), ..me }).unwrap().is_none());
+    }
+}

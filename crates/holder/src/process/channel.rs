@@ -1,0 +1,300 @@
+//! The command's terminal, or its three pipes, from our side.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::OFlags;
+use rustix::pipe::{PipeFlags, SpliceFlags};
+use rustix::pty::OpenptFlags;
+use rustix::termios::{LocalModes, Winsize};
+use wharf_log::{Stream, Writer};
+use wharf_model::{Failure, Size};
+
+use crate::wire::{Duplicate, Pending};
+
+/// The most that one round moves before others get their turn.
+const ROUND: usize = 64 << 10;
+/// What a terminal hands over at once at most; less means that it had no more.
+const TERMINAL_READ: usize = 4_000;
+
+/// What output comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Out,
+    Err,
+}
+
+/// How far a round of moving output got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moved {
+    /// This many bytes, and perhaps there are more.
+    Some(usize),
+    /// Nothing is there now.
+    Nothing,
+    /// Nothing will come any more.
+    Over,
+}
+
+/// The ends of the command's standard streams that are ours.
+pub(super) enum Channel {
+    Tty {
+        master: OwnedFd,
+        /// Kept open so that the terminal does not hang up when the command's own copies are closed, and to ask
+        /// what the application has not read.
+        slave: OwnedFd,
+        /// Output goes through this pipe inside the kernel; whoever holds its ends can go on where we died.
+        pipe: (OwnedFd, OwnedFd),
+        in_pipe: usize,
+    },
+    Pipes {
+        stdin: Option<OwnedFd>,
+        stdout: Option<OwnedFd>,
+        stderr: Option<OwnedFd>,
+        /// The stream that the log was last told of.
+        current: Stream,
+    },
+}
+
+/// The ends that the command gets.
+pub(super) enum Theirs {
+    Tty(OwnedFd),
+    Pipes([OwnedFd; 3]),
+}
+
+impl Channel {
+    /// Opens a terminal.
+    pub(super) fn tty(size: Size) -> Result<(Self, Theirs), Failure> {
+        let open = || -> io::Result<_> {
+            let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+            rustix::pty::unlockpt(&master)?;
+            let slave = peer(&master)?;
+            let theirs = rustix::io::fcntl_dupfd_cloexec(&slave, 3)?;
+            nonblocking(&master)?;
+            let pipe = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+            Ok((master, slave, theirs, pipe))
+        };
+        let (master, slave, theirs, pipe) = open().map_err(|error| match error.raw_os_error() {
+            Some(libc::ENOSPC | libc::ENOENT | libc::EAGAIN) => {
+                let hint = "the system is out of terminals: raise kernel.pty.max";
+                Failure::new(wharf_model::Code::Exhausted, format!("cannot open a terminal: {error}"))
+                    .hint(hint)
+            }
+            _ => Failure::system("cannot open a terminal", &error),
+        })?;
+        let channel = Self::Tty { master, slave, pipe, in_pipe: 0 };
+        channel.resize(size).map_err(|error| Failure::system("cannot set the terminal's size", &error))?;
+        Ok((channel, Theirs::Tty(theirs)))
+    }
+
+    /// Opens three pipes.
+    pub(super) fn pipes() -> Result<(Self, Theirs), Failure> {
+        let open = || -> io::Result<_> {
+            let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
+            let ((in_r, in_w), (out_r, out_w), (err_r, err_w)) = (pipe()?, pipe()?, pipe()?);
+            // Only our own ends: a command does not expect a standard stream that would block.
+            nonblocking(&in_w)?;
+            nonblocking(&out_r)?;
+            nonblocking(&err_r)?;
+            let ours = Self::Pipes {
+                stdin: Some(in_w),
+                stdout: Some(out_r),
+                stderr: Some(err_r),
+                current: Stream::Stdout,
+            };
+            Ok((ours, Theirs::Pipes([in_r, out_w, err_w])))
+        };
+        open().map_err(|error| Failure::system("cannot open pipes", &error))
+    }
+
+    /// Takes over what another holder had, from the descriptors that were kept.
+    pub(super) fn resume(mut kept: Vec<(Duplicate, OwnedFd)>) -> io::Result<Self> {
+        let mut take =
+            |what| kept.iter().position(|(kind, _)| *kind == what).map(|at| kept.swap_remove(at).1);
+        if let (Some(master), Some(read), Some(write)) =
+            (take(Duplicate::Terminal), take(Duplicate::PipeRead), take(Duplicate::PipeWrite))
+        {
+            let slave = peer(&master)?;
+            let in_pipe = rustix::io::ioctl_fionread(&read)? as usize;
+            return Ok(Self::Tty { master, slave, pipe: (read, write), in_pipe });
+        }
+        let (stdin, stdout, stderr) =
+            (take(Duplicate::Stdin), take(Duplicate::Stdout), take(Duplicate::Stderr));
+        if stdout.is_none() && stderr.is_none() && stdin.is_none() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "no descriptor of the session was passed",
+            ));
+        }
+        Ok(Self::Pipes { stdin, stdout, stderr, current: Stream::Stdout })
+    }
+
+    /// The descriptors that keep the session alive, and what they are.
+    pub(super) fn duplicates(&self) -> Vec<(Duplicate, BorrowedFd<'_>)> {
+        match self {
+            Self::Tty { master, pipe, .. } => vec![
+                (Duplicate::Terminal, master.as_fd()),
+                (Duplicate::PipeRead, pipe.0.as_fd()),
+                (Duplicate::PipeWrite, pipe.1.as_fd()),
+            ],
+            Self::Pipes { stdin, stdout, stderr, .. } => {
+                [(Duplicate::Stdin, stdin), (Duplicate::Stdout, stdout), (Duplicate::Stderr, stderr)]
+                    .into_iter()
+                    .filter_map(|(kind, fd)| Some((kind, fd.as_ref()?.as_fd())))
+                    .collect()
+            }
+        }
+    }
+
+    /// What to watch for output.
+    pub(super) fn source(&self, source: Source) -> Option<BorrowedFd<'_>> {
+        match (self, source) {
+            (Self::Tty { master, .. }, Source::Out) => Some(master.as_fd()),
+            (Self::Tty { .. }, Source::Err) => None,
+            (Self::Pipes { stdout, .. }, Source::Out) => stdout.as_ref().map(AsFd::as_fd),
+            (Self::Pipes { stderr, .. }, Source::Err) => stderr.as_ref().map(AsFd::as_fd),
+        }
+    }
+
+    /// Where input goes.
+    pub(super) fn sink(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Tty { master, .. } => Some(master.as_fd()),
+            Self::Pipes { stdin, .. } => stdin.as_ref().map(AsFd::as_fd),
+        }
+    }
+
+    /// Ends the input of a pipe session. A terminal has no such end.
+    pub(super) fn close_input(&mut self) -> Option<OwnedFd> {
+        match self {
+            Self::Tty { .. } => None,
+            Self::Pipes { stdin, .. } => stdin.take(),
+        }
+    }
+
+    /// Gives up a stream whose other side is closed.
+    pub(super) fn close(&mut self, source: Source) -> Option<OwnedFd> {
+        match (self, source) {
+            (Self::Pipes { stdout, .. }, Source::Out) => stdout.take(),
+            (Self::Pipes { stderr, .. }, Source::Err) => stderr.take(),
+            (Self::Tty { .. }, _) => None,
+        }
+    }
+
+    /// Whether this is a terminal.
+    pub(super) fn is_tty(&self) -> bool {
+        matches!(self, Self::Tty { .. })
+    }
+
+    /// Moves output into the log, inside the kernel. An error is the log's: what was taken waits in the pipe.
+    pub(super) fn pump(&mut self, source: Source, log: &mut Writer, now: u64) -> io::Result<Moved> {
+        match self {
+            Self::Tty { master, pipe, in_pipe, .. } => {
+                let over = fill(master, &pipe.1, in_pipe);
+                let mut moved = 0;
+                while *in_pipe > 0 {
+                    let n = log.splice_from(pipe.0.as_fd(), *in_pipe)?;
+                    *in_pipe = in_pipe.saturating_sub(n);
+                    moved += n;
+                    if n == 0 {
+                        break;
+                    }
+                }
+                Ok(if moved > 0 { Moved::Some(moved) } else { over })
+            }
+            Self::Pipes { stdout, stderr, current, .. } => {
+                let (fd, stream) =
+                    if source == Source::Out { (stdout, Stream::Stdout) } else { (stderr, Stream::Stderr) };
+                let Some(fd) = fd else { return Ok(Moved::Over) };
+                let waiting = rustix::io::ioctl_fionread(&*fd)? as usize;
+                if waiting > 0 && *current != stream {
+                    log.mark(wharf_log::Mark::Stream(stream), now)?;
+                    *current = stream;
+                }
+                match log.splice_from(fd.as_fd(), ROUND) {
+                    Ok(0) => Ok(Moved::Over),
+                    Ok(n) => Ok(Moved::Some(n)),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Moved::Nothing),
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    /// Throws away what waits for the log, when there is no room for it. Returns how much that was.
+    pub(super) fn discard(&mut self, source: Source) -> io::Result<usize> {
+        let mut scratch = [0_u8; 16 << 10];
+        match self {
+            Self::Tty { pipe, in_pipe, .. } => {
+                let n = rustix::io::read(&pipe.0, &mut scratch)?;
+                *in_pipe = in_pipe.saturating_sub(n);
+                Ok(n)
+            }
+            Self::Pipes { stdout, stderr, .. } => {
+                let fd = if source == Source::Out { stdout } else { stderr };
+                fd.as_ref().map_or(Ok(0), |fd| Ok(rustix::io::read(fd, &mut scratch)?))
+            }
+        }
+    }
+
+    /// Sets the terminal's size; the kernel tells the application.
+    pub(super) fn resize(&self, size: Size) -> io::Result<()> {
+        let Self::Tty { master, .. } = self else { return Err(io::ErrorKind::Unsupported.into()) };
+        let size = size.sane();
+        let size = Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
+        Ok(rustix::termios::tcsetwinsize(master, size)?)
+    }
+
+    /// What the application has not read, and how the terminal treats what is typed.
+    pub(super) fn pending(&self, queued: u64) -> io::Result<Pending> {
+        match self {
+            Self::Tty { master, slave, .. } => {
+                let modes = rustix::termios::tcgetattr(master)?.local_modes;
+                Ok(Pending {
+                    queued,
+                    unread: rustix::io::ioctl_fionread(slave)?,
+                    canonical: modes.contains(LocalModes::ICANON),
+                    echo: modes.contains(LocalModes::ECHO),
+                })
+            }
+            Self::Pipes { stdin, .. } => {
+                let unread = stdin.as_ref().map_or(Ok(0), rustix::io::ioctl_fionread)?;
+                Ok(Pending { queued, unread, canonical: false, echo: false })
+            }
+        }
+    }
+}
+
+/// Moves from the terminal to the pipe until the terminal has no more or the pipe is full.
+fn fill(master: &OwnedFd, pipe: &OwnedFd, in_pipe: &mut usize) -> Moved {
+    let mut over = Moved::Nothing;
+    while *in_pipe < ROUND {
+        let wanted = ROUND - *in_pipe;
+        match rustix::pipe::splice(master, None, pipe, None, wanted, SpliceFlags::NONBLOCK) {
+            Ok(n @ 1..) => {
+                *in_pipe += n;
+                if n < TERMINAL_READ {
+                    break;
+                }
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(0) | Err(rustix::io::Errno::AGAIN) => break,
+            // The terminal hung up; our own copy of the other side makes that rare.
+            Err(_) => {
+                over = Moved::Over;
+                break;
+            }
+        }
+    }
+    over
+}
+
+/// The other side of a terminal, without a path: it works in any mount namespace.
+fn peer(master: &OwnedFd) -> io::Result<OwnedFd> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    Ok(rustix::pty::ioctl_tiocgptpeer(master, flags)?)
+}
+
+fn nonblocking(fd: &OwnedFd) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(fd)?;
+    Ok(rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
+}

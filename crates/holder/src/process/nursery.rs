@@ -1,0 +1,73 @@
+//! The nursery: a process that has all of the program in memory and forks a holder in microseconds.
+//!
+//! Its standard input is a socket. Each descriptor that arrives on it becomes the first connection of a new
+//! holder. When the socket ends, the nursery ends; holders live on.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::ExitCode;
+
+use super::start;
+use crate::linux::cgroup::Hierarchies;
+use crate::linux::{self, proc, spawn};
+
+/// What every holder of this nursery starts with.
+pub(super) struct Nest {
+    pub(super) boot: String,
+    pub(super) cgroups: Hierarchies,
+    /// The mask that we were started with: ours to give back to commands.
+    pub(super) umask: u32,
+}
+
+/// Runs `wharf-holder nursery`.
+pub fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    match args.next().as_deref().and_then(|verb| verb.to_str()) {
+        Some("nursery") => match nursery() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("wharf-holder: {error}");
+                ExitCode::FAILURE
+            }
+        },
+        Some("version") => {
+            println!("wharf-holder {}", env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprintln!("wharf-holder is started by wharf; there is nothing to type here");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn nursery() -> io::Result<()> {
+    let umask = spawn::private_umask();
+    let nest = Nest { boot: proc::boot()?, cgroups: Hierarchies::here(), umask };
+    std::env::set_current_dir("/")?;
+    let orders = spawn::take_stdin()?;
+    spawn::forget_children(true);
+    loop {
+        let (mut byte, mut passed) = ([0_u8; 1], Vec::new());
+        if linux::receive(&orders, &mut byte, &mut passed)? == 0 {
+            return Ok(());
+        }
+        let Some(connection) = passed.pop() else { continue };
+        match spawn::fork_self() {
+            Ok(true) => {
+                drop(orders);
+                return hatch(connection, &nest);
+            }
+            Ok(false) => {}
+            // The daemon sees the connection close, and says that the system is out of processes.
+            Err(error) => eprintln!("wharf-holder: cannot fork: {error}"),
+        }
+    }
+}
+
+fn hatch(connection: OwnedFd, nest: &Nest) -> io::Result<()> {
+    spawn::forget_children(false);
+    rustix::process::setsid()?;
+    debug_assert!(connection.as_raw_fd() > 2, "the standard descriptors are never given away");
+    start::serve(connection.into(), nest)
+}

@@ -1,0 +1,231 @@
+//! A connection: frames in, answers and output out. It never makes the session wait.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use wharf_log::{Chunk, Reader, Stream, Streams};
+use wharf_model::Offset;
+
+use crate::frame::{Decoder, HEADER, Header, Kind};
+use crate::linux;
+use crate::linux::events::Interest;
+
+/// Output in one frame at most. Less than a socket buffer, so that a frame most often goes in one call.
+const FRAME: usize = 32 << 10;
+/// Answers that a peer lets pile up before it is taken for dead.
+const MOST_ANSWERS: usize = 256 << 10;
+/// What stands before the bytes in a frame of output.
+const OUTPUT_HEAD: usize = HEADER + 9;
+
+/// What a peer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A program: it hears the news.
+    Program,
+    /// A terminal.
+    Attach,
+    /// A terminal that may not type.
+    Watch,
+}
+
+/// One connection.
+pub(super) struct Peer {
+    pub(super) id: u64,
+    pub(super) role: Role,
+    pub(super) interest: Interest,
+    socket: UnixStream,
+    frames: Decoder,
+    /// Descriptors that came and belong to the next frame that wants some.
+    pub(super) passed: Vec<OwnedFd>,
+    /// Bytes on their way: answers, and the rest of a frame that did not go at once.
+    out: Vec<u8>,
+    sent: usize,
+    /// How far it has been sent output; none while it reads none.
+    position: Option<Offset>,
+    /// How it catches up while it is behind.
+    behind: Option<(Reader, Streams)>,
+    /// The exit frame, to follow the last output.
+    last: Option<Vec<u8>>,
+}
+
+impl Peer {
+    pub(super) fn new(id: u64, socket: UnixStream) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            id,
+            role: Role::Program,
+            interest: Interest::READ,
+            socket,
+            frames: Decoder::default(),
+            passed: Vec::new(),
+            out: Vec::new(),
+            sent: 0,
+            position: None,
+            behind: None,
+            last: None,
+        })
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Reads what came. False once the peer is gone.
+    pub(super) fn receive(&mut self) -> bool {
+        // On the stack: an idle peer costs no buffer.
+        let mut bytes = [0_u8; 16 << 10];
+        match linux::receive(&self.socket, &mut bytes, &mut self.passed) {
+            Ok(0) => false,
+            Ok(n) => {
+                self.frames.push(&bytes[..n]);
+                true
+            }
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        }
+    }
+
+    /// The next whole frame: its header and a copy of its payload. An error means that it speaks nonsense.
+    pub(super) fn next(&mut self) -> io::Result<Option<(Header, Vec<u8>)>> {
+        if let Some((header, payload)) = self.frames.next()? {
+            return Ok(Some((header, payload.to_vec())));
+        }
+        self.frames.rest();
+        Ok(None)
+    }
+
+    /// Sends a frame as soon as it can. False when the peer lets too much pile up.
+    pub(super) fn answer(&mut self, kind: Kind, seq: u32, payload: &[u8]) -> bool {
+        self.out.extend_from_slice(&Header::new(kind, seq, payload.len()).encode());
+        self.out.extend_from_slice(payload);
+        self.out.len() - self.sent <= MOST_ANSWERS
+    }
+
+    /// Sends a frame with descriptors. What is on its way goes first, so that they arrive with their frame.
+    pub(super) fn answer_with(
+        &mut self,
+        kind: Kind,
+        seq: u32,
+        payload: &[u8],
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
+        self.socket.set_nonblocking(false)?;
+        self.socket.set_write_timeout(Some(std::time::Duration::from_millis(500)))?;
+        let header = Header::new(kind, seq, payload.len()).encode();
+        let before = self.out.split_off(self.sent);
+        (self.out, self.sent) = (Vec::new(), 0);
+        let bytes = [before.as_slice(), &header, payload].concat();
+        let went = linux::send(self.socket.as_fd(), &[IoSlice::new(&bytes)], descriptors)?;
+        self.out.extend_from_slice(&bytes[went..]);
+        self.socket.set_nonblocking(true)
+    }
+
+    /// From now on it is sent output, from an offset on.
+    pub(super) fn read_from(&mut self, from: Offset) {
+        self.position = Some(from);
+        self.behind = None;
+    }
+
+    /// The session is over: this is the last frame, after all output.
+    pub(super) fn finish(&mut self, exit: Vec<u8>) {
+        self.last = Some(exit);
+    }
+
+    /// Whether everything has been sent.
+    pub(super) fn is_done(&self) -> bool {
+        self.last.is_none() && self.sent == self.out.len()
+    }
+
+    /// Sends fresh output that stands at `at` to a peer that has all before it. Others catch up in [`Peer::flush`].
+    pub(super) fn offer(&mut self, at: Offset, stream: Stream, bytes: &[u8]) {
+        let current = self.position == Some(at) && self.out.is_empty() && self.behind.is_none();
+        if current && self.send_output(at, stream, bytes).is_ok() {
+            self.position = Some(at + bytes.len() as u64);
+        }
+    }
+
+    /// Sends what it can. False once the peer is gone.
+    pub(super) fn flush(&mut self, log: &Path, end: Offset, scratch: &mut Vec<u8>) -> bool {
+        loop {
+            while self.sent < self.out.len() {
+                match linux::send(self.socket.as_fd(), &[IoSlice::new(&self.out[self.sent..])], &[]) {
+                    Ok(n) => self.sent += n,
+                    Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+                }
+            }
+            (self.out, self.sent) = (Vec::new(), 0);
+            match self.position {
+                Some(at) if at < end => {
+                    if self.catch_up(log, at, scratch).is_err() {
+                        return false;
+                    }
+                }
+                _ => match self.last.take() {
+                    Some(exit) => self.out = exit,
+                    None => return true,
+                },
+            }
+        }
+    }
+
+    /// Whether it waits for its socket to take more.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.sent < self.out.len()
+    }
+
+    /// Sends the next piece of the log.
+    fn catch_up(&mut self, log: &Path, at: Offset, scratch: &mut Vec<u8>) -> io::Result<()> {
+        let (mut reader, mut streams) = match self.behind.take() {
+            Some(place) => place,
+            None => (Reader::open(log, at)?, Streams::new()),
+        };
+        scratch.resize(FRAME, 0);
+        match reader.read(scratch)? {
+            Chunk::Data { offset, len } => {
+                for (stream, range) in streams.split(&reader, offset, len)? {
+                    let place = offset + range.start as u64;
+                    self.send_output(place, stream, &scratch[range])?;
+                }
+                self.position = Some(offset + len as u64);
+                self.behind = Some((reader, streams));
+            }
+            Chunk::Gap { from, to } => {
+                let mut payload = [0; 16];
+                payload[..8].copy_from_slice(&from.0.to_le_bytes());
+                payload[8..].copy_from_slice(&to.0.to_le_bytes());
+                self.answer(Kind::Gap, 0, &payload);
+                self.position = Some(to);
+                self.behind = Some((reader, streams));
+            }
+            // It has caught up: what comes next is offered to it fresh.
+            Chunk::End => {}
+        }
+        Ok(())
+    }
+
+    /// Sends one frame of output; what does not go at once waits in `out`.
+    fn send_output(&mut self, at: Offset, stream: Stream, bytes: &[u8]) -> io::Result<()> {
+        for (piece, bytes) in bytes.chunks(FRAME).enumerate() {
+            let mut head = [0; OUTPUT_HEAD];
+            head[..HEADER].copy_from_slice(&Header::new(Kind::Output, 0, bytes.len() + 9).encode());
+            let place = at.0 + (piece * FRAME) as u64;
+            head[HEADER..HEADER + 8].copy_from_slice(&place.to_le_bytes());
+            head[HEADER + 8] = u8::from(stream == Stream::Stderr);
+            let went = if self.out.is_empty() {
+                match linux::send(self.socket.as_fd(), &[IoSlice::new(&head), IoSlice::new(bytes)], &[]) {
+                    Ok(n) => n,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                    Err(error) => return Err(error),
+                }
+            } else {
+                0
+            };
+            if went < head.len() {
+                self.out.extend_from_slice(&head[went..]);
+            }
+            self.out.extend_from_slice(&bytes[went.saturating_sub(head.len())..]);
+        }
+        Ok(())
+    }
+}

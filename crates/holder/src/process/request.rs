@@ -1,0 +1,231 @@
+//! What peers ask for.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use wharf_model::{Code, Failure, Offset, Size};
+
+use super::holder::{Exec, Holder};
+use super::peer::Role;
+use crate::frame::{Header, Kind};
+use crate::linux::proc;
+use crate::linux::spawn::{self, Command};
+use crate::wire::{self, Hello, Started, StopRequest};
+
+type Answer = Result<(), Failure>;
+
+impl Holder {
+    /// Does what a frame says. What cannot be done is answered with why.
+    pub(super) fn request(&mut self, peer: u64, header: Header, payload: &[u8]) {
+        let seq = header.seq;
+        let answer = match Kind::known(header.kind) {
+            Some(Kind::Hello) => self.on_hello(peer, seq, payload),
+            Some(Kind::Input) => self.on_input(peer, seq, payload),
+            Some(Kind::Cancel) => self.on_cancel(peer, seq, payload),
+            Some(Kind::CloseInput) => self.on_close_input(peer, seq),
+            Some(Kind::Resize) => self.on_resize(peer, seq, payload),
+            Some(Kind::Signal) => self.on_signal(peer, seq, payload),
+            Some(Kind::Stop) => self.on_stop(peer, seq, payload),
+            Some(Kind::Status) => {
+                self.reply(peer, seq, &self.status());
+                Ok(())
+            }
+            Some(Kind::Read) => self.on_read(peer, seq, payload),
+            Some(Kind::Pending) => self.on_pending(peer, seq),
+            Some(Kind::Duplicates) => {
+                self.on_duplicates(peer, seq);
+                Ok(())
+            }
+            Some(Kind::Exec) => self.on_exec(peer, seq, payload),
+            Some(Kind::Daemon) => self.on_daemon(peer, seq, payload),
+            _ => Err(Failure::unsupported(format!("frame {}", header.kind), "this holder")),
+        };
+        if let Err(failure) = answer
+            && seq != 0
+        {
+            self.refuse(peer, seq, &failure);
+        }
+    }
+
+    fn reply(&mut self, peer: u64, seq: u32, answer: &impl serde::Serialize) {
+        let json = serde_json::to_vec(answer).unwrap_or_default();
+        self.answer(peer, Kind::Ack, seq, &json);
+    }
+
+    fn on_hello(&mut self, id: u64, seq: u32, payload: &[u8]) -> Answer {
+        let hello: Hello = parse(payload)?;
+        if let Some(peer) = self.peer(id) {
+            peer.role = match hello.role.as_str() {
+                "attach" => Role::Attach,
+                "watch" => Role::Watch,
+                _ => Role::Program,
+            };
+        }
+        let json = serde_json::to_vec(&self.hello()).unwrap_or_default();
+        self.answer(id, Kind::Welcome, seq, &json);
+        if hello.role == "attach" || hello.role == "watch" {
+            self.news();
+        }
+        Ok(())
+    }
+
+    fn on_input(&mut self, id: u64, seq: u32, bytes: &[u8]) -> Answer {
+        self.may_type(id)?;
+        if self.ending.has_ended() {
+            return Err(Failure::new(Code::Ended, "the command has ended"));
+        }
+        if !self.input.push(id, seq, bytes) {
+            return Err(Failure::new(Code::Busy, "the terminal takes no more input now")
+                .hint("the command does not read its input"));
+        }
+        self.feed();
+        Ok(())
+    }
+
+    fn may_type(&mut self, id: u64) -> Answer {
+        match self.peer(id) {
+            Some(peer) if peer.role == Role::Watch => {
+                Err(Failure::new(Code::Forbidden, "a viewer may only look"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn on_cancel(&mut self, id: u64, seq: u32, payload: &[u8]) -> Answer {
+        let which = u32::from_le_bytes(exactly(payload)?);
+        let written = self.input.cancel(id, which);
+        self.feed();
+        self.reply(id, seq, &written);
+        Ok(())
+    }
+
+    fn on_close_input(&mut self, id: u64, seq: u32) -> Answer {
+        self.may_type(id)?;
+        if !self.close_input() {
+            return Err(
+                Failure::unsupported("an end of input", "a terminal").hint("`wharf keys NAME C-d` types one")
+            );
+        }
+        self.answer(id, Kind::Ack, seq, &[]);
+        Ok(())
+    }
+
+    fn on_resize(&mut self, id: u64, seq: u32, payload: &[u8]) -> Answer {
+        self.may_type(id)?;
+        let [c0, c1, r0, r1] = exactly(payload)?;
+        let size = Size { cols: u16::from_le_bytes([c0, c1]), rows: u16::from_le_bytes([r0, r1]) };
+        if !self.channel.is_tty() {
+            return Err(Failure::unsupported("a size", "a session without a terminal"));
+        }
+        self.resize(size).map_err(|error| Failure::system("cannot resize the terminal", &error))?;
+        self.answer(id, Kind::Ack, seq, &[]);
+        Ok(())
+    }
+
+    fn on_signal(&mut self, id: u64, seq: u32, payload: &[u8]) -> Answer {
+        self.may_type(id)?;
+        let [a, b, c, d, tree] = exactly(payload)?;
+        let signal = i32::from_le_bytes([a, b, c, d]);
+        let sent = if tree == 1 { self.tree.signal(signal) } else { proc::signal(&self.pidfd, signal) };
+        sent.map_err(|error| match error.raw_os_error() {
+            Some(libc::EINVAL) => Failure::new(Code::Invalid, format!("{signal} is not a signal")),
+            _ => Failure::system(format!("cannot send signal {signal}"), &error),
+        })?;
+        self.answer(id, Kind::Ack, seq, &[]);
+        Ok(())
+    }
+
+    fn on_stop(&mut self, id: u64, seq: u32, payload: &[u8]) -> Answer {
+        self.may_type(id)?;
+        let request: StopRequest = parse(payload)?;
+        self.ending.ask(&request, &self.tree, self.channel.is_tty());
+        if seq != 0 {
+            self.ending.waiting.push((id, seq));
+        }
+        Ok(())
+    }
+
+    fn on_read(&mut self, id: u64, seq: u32, payload: &[u8]) -> Answer {
+        let from = Offset(u64::from_le_bytes(exactly(payload)?));
+        if let Some(peer) = self.peer(id) {
+            peer.read_from(from);
+        }
+        self.answer(id, Kind::Ack, seq, &[]);
+        Ok(())
+    }
+
+    fn on_pending(&mut self, id: u64, seq: u32) -> Answer {
+        let pending = self.channel.pending(self.input.waiting() as u64);
+        let pending = pending.map_err(|error| Failure::system("cannot ask the terminal", &error))?;
+        self.reply(id, seq, &pending);
+        Ok(())
+    }
+
+    fn on_duplicates(&mut self, id: u64, seq: u32) {
+        // Taken out of our own hands while the descriptors, which are ours too, are lent to it.
+        let Some(at) = self.peers.iter().position(|peer| peer.id == id) else { return };
+        let mut peer = self.peers.swap_remove(at);
+        let (kinds, fds): (Vec<_>, Vec<BorrowedFd<'_>>) = self.duplicates().into_iter().unzip();
+        let started = Started { descriptors: kinds, ..self.started.clone() };
+        let json = serde_json::to_vec(&started).unwrap_or_default();
+        let sent = peer.answer_with(Kind::Ack, seq, &json, &fds);
+        self.peers.push(peer);
+        if sent.is_err() {
+            self.drop_peer(id);
+        }
+    }
+
+    fn on_exec(&mut self, id: u64, seq: u32, payload: &[u8]) -> Answer {
+        self.may_type(id)?;
+        let [control, argv, env] =
+            wire::split_sections(payload).map_err(|e| Failure::new(Code::Invalid, e.to_string()))?;
+        let exec: wire::Exec = parse(control)?;
+        let passed = self.peer(id).map(|peer| std::mem::take(&mut peer.passed)).unwrap_or_default();
+        let [input, output, error] = passed.as_slice() else {
+            return Err(Failure::new(Code::Invalid, "a further command needs three descriptors"));
+        };
+        if self.ending.has_ended() || self.ending.is_asked() {
+            return Err(Failure::new(Code::Ended, "the session is ending"));
+        }
+        let child = Command {
+            argv,
+            env,
+            dir: spawn::c_path(exec.dir.as_bytes())?,
+            stdio: [input.as_raw_fd(), output.as_raw_fd(), error.as_raw_fd()],
+            control_terminal: exec.tty,
+            cgroup: self.tree.group.birthplace(),
+            umask: self.umask,
+            descriptors: self.descriptors,
+        }
+        .fork()?;
+        self.tree
+            .group
+            .join(child.pid)
+            .map_err(|error| Failure::system("cannot join the session's cgroup", &error))?;
+        let (pid, _) = child.run()?;
+        self.execs.push(Exec { pid, peer: id, seq });
+        Ok(())
+    }
+
+    /// Starts the daemon for a command that runs inside the session. Started by that command itself it would
+    /// be one of our own, and end with us.
+    fn on_daemon(&mut self, id: u64, seq: u32, payload: &[u8]) -> Answer {
+        let [env] = wire::split_sections(payload).map_err(|e| Failure::new(Code::Invalid, e.to_string()))?;
+        let passed = self.peer(id).map(|peer| std::mem::take(&mut peer.passed)).unwrap_or_default();
+        let [ready, log] = passed.as_slice() else {
+            return Err(Failure::new(Code::Invalid, "a daemon needs two descriptors"));
+        };
+        spawn::daemon(env, ready, log, self.umask)
+            .map_err(|error| Failure::system("cannot start the daemon", &error))?;
+        self.answer(id, Kind::Ack, seq, &[]);
+        Ok(())
+    }
+}
+
+fn parse<'a, T: serde::Deserialize<'a>>(payload: &'a [u8]) -> Result<T, Failure> {
+    serde_json::from_slice(payload)
+        .map_err(|error| Failure::new(Code::Invalid, format!("a frame's JSON is wrong: {error}")))
+}
+
+fn exactly<const N: usize>(payload: &[u8]) -> Result<[u8; N], Failure> {
+    payload.first_chunk().copied().ok_or_else(|| Failure::new(Code::Invalid, "a frame is too short"))
+}

@@ -1,0 +1,273 @@
+//! The first request that a fresh holder gets: start a session, or take one over.
+
+use std::fs;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use wharf_log::{Mark, Retention, Writer};
+use wharf_model::{Code, Failure, Home};
+
+use super::channel::{Channel, Theirs};
+use super::ending::Ending;
+use super::holder::{Holder, micros, now};
+use super::input::Input;
+use super::nursery::Nest;
+use super::record;
+use crate::frame::{Decoder, Header, Kind};
+use crate::linux::cgroup::Group;
+use crate::linux::events::{self, Events};
+use crate::linux::spawn::{self, Command};
+use crate::linux::tree::Tree;
+use crate::linux::{self, proc};
+use crate::wire::{self, Resume, Start, Started};
+
+/// Waits for the first request, does it, and holds the session to its end.
+pub(super) fn serve(connection: UnixStream, nest: &Nest) -> io::Result<()> {
+    let (mut frames, mut passed, mut buffer) = (Decoder::default(), Vec::new(), [0_u8; 16 << 10]);
+    let (header, payload) = loop {
+        match linux::receive(&connection, &mut buffer, &mut passed)? {
+            // A spare that nobody needs any more.
+            0 => return Ok(()),
+            n => frames.push(&buffer[..n]),
+        }
+        if let Some((header, payload)) = frames.next()? {
+            break (header, payload.to_vec());
+        }
+    };
+    drop(frames);
+    let made = match Kind::known(header.kind) {
+        Some(Kind::Start) => start(&payload, nest),
+        Some(Kind::Resume) => resume(&payload, passed, nest),
+        _ => Err(Failure::unsupported(format!("frame {} at first", header.kind), "a holder")),
+    };
+    drop(payload);
+    match made {
+        Ok(mut holder) => {
+            holder.watch()?;
+            let (kinds, fds): (Vec<_>, Vec<_>) = holder.duplicates().into_iter().unzip();
+            let json = serde_json::to_vec(&Started { descriptors: kinds, ..holder.started.clone() })?;
+            let head = Header::new(Kind::Ack, header.seq, json.len()).encode();
+            // Whoever asked may be gone; the session is there all the same, and will be found.
+            if linux::send(connection.as_fd(), &[IoSlice::new(&head), IoSlice::new(&json)], &fds).is_ok() {
+                holder.welcome(connection)?;
+            }
+            holder.hold()
+        }
+        Err(failure) => {
+            let json = serde_json::to_vec(&failure)?;
+            let head = Header::new(Kind::Error, header.seq, json.len()).encode();
+            linux::send(connection.as_fd(), &[IoSlice::new(&head), IoSlice::new(&json)], &[])?;
+            Ok(())
+        }
+    }
+}
+
+fn start(payload: &[u8], nest: &Nest) -> Result<Holder, Failure> {
+    let [control, ticket, argv, env] = wire::split_sections(payload).map_err(bad_frame)?;
+    let start: Start = serde_json::from_slice(control).map_err(bad_frame)?;
+    let home = start.home.as_path().to_owned();
+    fs::create_dir_all(&home).map_err(|e| Failure::system(format!("cannot make {}", home.display()), &e))?;
+    let made = begin(&start, home.clone(), ticket, argv, env, nest);
+    if made.is_err() {
+        clear(&home, start.run);
+    }
+    made
+}
+
+/// After a start that failed, nothing is left of it. The log of earlier runs is.
+fn clear(home: &Path, run: u32) {
+    let _ = fs::remove_file(home.join(Home::SOCKET));
+    if run <= 1 {
+        let _ = fs::remove_dir_all(home);
+    }
+}
+
+fn begin(
+    start: &Start,
+    home: PathBuf,
+    ticket: &[u8],
+    argv: &[u8],
+    env: &[u8],
+    nest: &Nest,
+) -> Result<Holder, Failure> {
+    let system = |what: &'static str| move |error: io::Error| Failure::system(what, &error);
+    spawn::subreaper(true).map_err(system("cannot become a subreaper"))?;
+    let signals = events::signals().map_err(system("cannot watch for signals"))?;
+    let mut log = open_log(&home, start)?;
+    let (channel, theirs) = if start.tty { Channel::tty(start.size)? } else { Channel::pipes()? };
+    let listener = listen(&home)?;
+    let tree = Tree {
+        group: Group::create(&nest.cgroups, &group_name(&home, start.run), &start.limits)?,
+        foreign: None,
+    };
+    let umask = start.umask.unwrap_or(nest.umask);
+    let forked = Command {
+        argv,
+        env,
+        dir: spawn::c_path(start.dir.as_bytes())?,
+        stdio: theirs.raw(),
+        control_terminal: start.tty,
+        cgroup: tree.group.birthplace(),
+        umask,
+        descriptors: start.descriptors,
+    }
+    .fork();
+    let ran = forked.and_then(|child| {
+        drop(theirs);
+        tree.group.join(child.pid).map_err(system("cannot put the command into its cgroup"))?;
+        let identity = |pid| proc::identity(pid, &nest.boot).map_err(system("cannot identify a process"));
+        let started = Started {
+            holder: identity(std::process::id() as i32)?,
+            command: identity(child.pid)?,
+            scope: tree.group.scope(),
+            started: now(),
+            descriptors: Vec::new(),
+        };
+        record::write_ticket(
+            &home,
+            ticket,
+            &started.holder,
+            &started.command,
+            &started.scope,
+            started.started,
+        )
+        .map_err(system("cannot write the ticket"))?;
+        if let Some(motd) = &start.motd {
+            log.append(motd.as_bytes()).map_err(system("cannot write the log"))?;
+        }
+        Ok((started, child.run()?.1))
+    });
+    let (started, pidfd) = ran.inspect_err(|_| {
+        // A child that waits at its gate ends when the gate closes; then its cgroup can go.
+        while spawn::has_children() && spawn::wait_any().is_none() {
+            std::thread::yield_now();
+        }
+        tree.group.remove();
+    })?;
+    assemble(start, home, Parts { signals, listener, channel, log, tree, pidfd, started, umask })
+}
+
+fn resume(payload: &[u8], passed: Vec<OwnedFd>, nest: &Nest) -> Result<Holder, Failure> {
+    let system = |what: &'static str| move |error: io::Error| Failure::system(what, &error);
+    let [control, ticket] = wire::split_sections(payload).map_err(bad_frame)?;
+    let Resume { start, mut started } = serde_json::from_slice(control).map_err(bad_frame)?;
+    let home = start.home.as_path().to_owned();
+    let mut kept: Vec<_> = started.descriptors.iter().copied().zip(passed).collect();
+    let at = kept.iter().position(|(kind, _)| *kind == wire::Duplicate::Command);
+    let pidfd = at
+        .map(|at| kept.swap_remove(at).1)
+        .ok_or_else(|| Failure::new(Code::Invalid, "no pidfd was passed"))?;
+    spawn::subreaper(true).map_err(system("cannot become a subreaper"))?;
+    let signals = events::signals().map_err(system("cannot watch for signals"))?;
+    let channel = Channel::resume(kept).map_err(system("cannot take the terminal over"))?;
+    let retention = retention(&start);
+    let log = Writer::open(&home.join(Home::LOG), retention).map_err(system("cannot open the log"))?;
+    let _ = fs::remove_file(home.join(Home::SOCKET));
+    let listener = listen(&home)?;
+    let holder =
+        proc::identity(std::process::id() as i32, &nest.boot).map_err(system("cannot identify a process"))?;
+    started.holder = holder;
+    record::write_ticket(&home, ticket, &started.holder, &started.command, &started.scope, started.started)
+        .map_err(system("cannot write the ticket"))?;
+    let foreign = Some((started.command.clone(), start.token.clone()));
+    let tree = Tree { group: Group::reopen(&started.scope), foreign };
+    let umask = start.umask.unwrap_or(nest.umask);
+    assemble(&start, home, Parts { signals, listener, channel, log, tree, pidfd, started, umask })
+}
+
+/// What a holder is made of.
+struct Parts {
+    signals: OwnedFd,
+    listener: std::os::unix::net::UnixListener,
+    channel: Channel,
+    log: Writer,
+    tree: Tree,
+    pidfd: OwnedFd,
+    started: Started,
+    umask: u32,
+}
+
+fn assemble(start: &Start, home: PathBuf, parts: Parts) -> Result<Holder, Failure> {
+    let Parts { signals, listener, channel, log, tree, pidfd, started, umask } = parts;
+    Ok(Holder {
+        home,
+        events: Events::new().map_err(|error| Failure::system("cannot watch for events", &error))?,
+        signals,
+        listener: Some(listener),
+        channel,
+        log,
+        tree,
+        command: started.command.clone(),
+        pidfd,
+        started,
+        size: start.size.sane(),
+        umask,
+        descriptors: start.descriptors,
+        execs: Vec::new(),
+        peers: Vec::new(),
+        next_peer: 0,
+        input: Input::default(),
+        ending: Ending::new(),
+        last_input: None,
+        full: None,
+        dropped: 0,
+        scratch: Vec::new(),
+        sink_watched: false,
+    })
+}
+
+fn retention(start: &Start) -> Retention {
+    if start.log_size == 0 { Retention::default() } else { Retention::new(start.log_size) }
+}
+
+fn open_log(home: &Path, start: &Start) -> Result<Writer, Failure> {
+    let open = || -> io::Result<Writer> {
+        let mut log = Writer::open(&home.join(Home::LOG), retention(start))?;
+        if start.tty {
+            log.mark(Mark::Resize(start.size.sane()), micros())?;
+        }
+        if start.run > 1 {
+            log.mark(Mark::Restart(start.run), micros())?;
+        }
+        Ok(log)
+    };
+    open().map_err(|error| Failure::system("cannot open the log", &error))
+}
+
+fn listen(home: &Path) -> Result<std::os::unix::net::UnixListener, Failure> {
+    let path = home.join(Home::SOCKET);
+    let bind = || -> io::Result<_> {
+        let listener = match linux::bind(&path) {
+            // Left by a holder of an earlier run, which is gone: its session is ours now.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                fs::remove_file(&path)?;
+                linux::bind(&path)?
+            }
+            bound => bound?,
+        };
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    bind().map_err(|error| Failure::system(format!("cannot listen at {}", path.display()), &error))
+}
+
+/// The cgroup's name: the session's id, which its directory is named by, and the run.
+fn group_name(home: &Path, run: u32) -> String {
+    let id = home.file_name().and_then(|name| name.to_str()).unwrap_or("session");
+    format!("wharf-{id}-{run}")
+}
+
+fn bad_frame(error: impl std::fmt::Display) -> Failure {
+    Failure::new(Code::Invalid, format!("the first frame is wrong: {error}"))
+}
+
+impl Theirs {
+    fn raw(&self) -> [i32; 3] {
+        match self {
+            Self::Tty(slave) => [slave.as_raw_fd(); 3],
+            Self::Pipes([input, output, error]) => [input.as_raw_fd(), output.as_raw_fd(), error.as_raw_fd()],
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What stands in the frames. Control data is JSON: unknown fields are ignored, missing ones have defaults.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use wharf_model::{ExitRecord, Limits, Millis, Offset, ProcessIdentity, Reason, Scope, Size, Text};
+
+/// What this version can do beyond the first frames there ever were.
+pub const FEATURES: &[&str] = &[
+    "input-ack",
+    "cancel",
+    "pending",
+    "resize",
+    "tree-signal",
+    "read",
+    "duplicates",
+    "resume",
+    "exec",
+    "daemon",
+];
+
+/// The first frame of either side. It may be left out: then nothing beyond the basics is assumed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// What the client is: `attach` counts as a terminal, `watch` may not type, anything else is a program.
+    #[serde(default)]
+    pub role: String,
+    /// What the sender can do.
+    #[serde(default)]
+    pub features: Vec<String>,
+    /// The sender's version, for people.
+    #[serde(default)]
+    pub version: String,
+    /// The session as it is, in the holder's hello.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
+    /// The oldest byte of output that is still there, in the holder's hello.
+    #[serde(default)]
+    pub log_start: Offset,
+    /// The end of output, in the holder's hello.
+    #[serde(default)]
+    pub log_end: Offset,
+}
+
+/// What to start. The ticket, the arguments and the variables follow as sections of their own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    /// The session's directory.
+    pub home: Text,
+    /// Which start of the session this is.
+    pub run: u32,
+    /// The directory to run in.
+    pub dir: Text,
+    /// A terminal, or three pipes.
+    pub tty: bool,
+    /// The terminal's size.
+    #[serde(default)]
+    pub size: Size,
+    /// Bytes of output to keep; zero is the default of the log.
+    #[serde(default)]
+    pub log_size: u64,
+    /// What it may use.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Printed to the log first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub motd: Option<Text>,
+    /// The command's file creation mask; the holder's own inherited one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub umask: Option<u32>,
+    /// The command's soft limit of descriptors; the holder's own when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub descriptors: Option<u64>,
+    /// The session's mark.
+    pub token: String,
+}
+
+/// The answer to a start, with the descriptors of [`Kind::Duplicates`](crate::frame::Kind::Duplicates).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    /// The holder.
+    pub holder: ProcessIdentity,
+    /// The command.
+    pub command: ProcessIdentity,
+    /// How its processes are kept together.
+    pub scope: Scope,
+    /// When it was started.
+    pub started: Millis,
+    /// What each passed descriptor is, in order.
+    pub descriptors: Vec<Duplicate>,
+}
+
+/// A descriptor that keeps a session alive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Duplicate {
+    /// The terminal's master side.
+    Terminal,
+    /// The end of the inner pipe that the log is written from.
+    PipeRead,
+    /// The end of the inner pipe that the terminal is moved to.
+    PipeWrite,
+    /// The command's standard input.
+    Stdin,
+    /// The command's standard output.
+    Stdout,
+    /// The command's standard error.
+    Stderr,
+    /// The command's pidfd.
+    Command,
+    /// One of a newer version.
+    #[serde(other)]
+    Other,
+}
+
+/// What to take over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Resume {
+    /// As it was started.
+    pub start: Start,
+    /// As it answered then.
+    pub started: Started,
+}
+
+/// How to end a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopRequest {
+    /// How long TERM may take.
+    pub grace: Millis,
+    /// Why.
+    #[serde(default)]
+    pub reason: Reason,
+    /// Who asks.
+    #[serde(default)]
+    pub by: String,
+}
+
+/// The session as its holder sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// Attached terminals.
+    #[serde(default)]
+    pub attached: u32,
+    /// The command's pid.
+    #[serde(default)]
+    pub pid: i32,
+    /// The terminal's size.
+    #[serde(default)]
+    pub size: Size,
+    /// When something was last typed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_input: Option<Millis>,
+    /// How the command ended, where its leftovers are still being ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<ExitRecord>,
+    /// Bytes of output that could not be kept for want of disk.
+    #[serde(default)]
+    pub dropped: u64,
+}
+
+/// Input that is on its way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    /// Taken from clients and not in the terminal yet.
+    #[serde(default)]
+    pub queued: u64,
+    /// In the terminal and not read by the application.
+    #[serde(default)]
+    pub unread: u64,
+    /// Whether the terminal hands over whole lines.
+    #[serde(default)]
+    pub canonical: bool,
+    /// Whether the terminal echoes.
+    #[serde(default)]
+    pub echo: bool,
+}
+
+/// A further command. Arguments and variables follow as sections.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Exec {
+    /// The directory to run in.
+    pub dir: Text,
+    /// Whether the first descriptor is a terminal that the command shall control.
+    #[serde(default)]
+    pub tty: bool,
+}
+
+/// Joins byte strings to one payload, each with its length before it.
+pub fn sections(parts: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.len() + 4).sum());
+    for part in parts {
+        bytes.extend_from_slice(&(part.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(part);
+    }
+    bytes
+}
+
+/// Takes a payload of `N` sections apart.
+pub fn split_sections<const N: usize>(mut bytes: &[u8]) -> io::Result<[&[u8]; N]> {
+    let mut parts = [&[] as &[u8]; N];
+    for part in &mut parts {
+        let (length, rest) = bytes.split_first_chunk::<4>().ok_or_else(cut)?;
+        (*part, bytes) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or_else(cut)?;
+    }
+    Ok(parts)
+}
+
+fn cut() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "a frame is shorter than its sections say")
+}
+
+/// Strings as one section: each ends with a NUL, so an exec needs no copies.
+pub fn strings<'a>(strings: impl IntoIterator<Item = &'a [u8]>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for string in strings {
+        if string.contains(&0) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "an argument or variable contains a NUL byte",
+            ));
+        }
+        bytes.extend_from_slice(string);
+        bytes.push(0);
+    }
+    Ok(bytes)
+}
+
+/// Variables as one section.
+pub fn variables(vars: &[(Text, Text)]) -> io::Result<Vec<u8>> {
+    let joined: Vec<Vec<u8>> =
+        vars.iter().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
+    strings(joined.iter().map(Vec::as_slice))
+}

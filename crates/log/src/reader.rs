@@ -1,0 +1,205 @@
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use wharf_model::Offset;
+
+use crate::segment::{Directory, Segment};
+
+/// How long a directory must have been quiet before its time of change is taken for a proof that nothing
+/// changed. File systems count that time in steps of up to two seconds.
+const SETTLED: Duration = Duration::from_secs(3);
+
+/// What a read gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chunk {
+    /// The first `len` bytes of the buffer are those from `offset` on.
+    Data {
+        /// Where they stand in the log.
+        offset: Offset,
+        /// How many they are; never 0, and never from two segments.
+        len: usize,
+    },
+    /// The bytes in `from..to` are gone: dropped by retention, or lost when the disk was full.
+    ///
+    /// Told once; reading goes on at `to`.
+    Gap {
+        /// The first byte that is gone.
+        from: Offset,
+        /// The first byte that is there again.
+        to: Offset,
+    },
+    /// There is nothing more for now.
+    End,
+}
+
+/// A position in a log, and the means to read on from it.
+///
+/// Correct whatever the writer does meanwhile: add, start new segments, drop old ones, or die. A segment that
+/// is dropped while it is being read is read to its end.
+#[derive(Debug)]
+pub struct Reader {
+    dir: Directory,
+    position: u64,
+    segment: Option<Segment>,
+    listing: Listing,
+}
+
+impl Reader {
+    /// Opens the log in `dir` at a position, which may lie before its start (a gap) or beyond its end.
+    pub fn open(dir: &Path, from: Offset) -> io::Result<Self> {
+        let dir = Directory::at(dir)?;
+        dir.modified()?;
+        Ok(Self { dir, position: from.0, segment: None, listing: Listing::default() })
+    }
+
+    /// The first and the last position of a log: what is kept of it.
+    pub fn bounds(dir: &Path) -> io::Result<(Offset, Offset)> {
+        let dir = Directory::at(dir)?;
+        loop {
+            let firsts = dir.segments()?;
+            let (Some(&start), Some(&last)) = (firsts.first(), firsts.last()) else {
+                return Ok((Offset(0), Offset(0)));
+            };
+            if let Some(segment) = Segment::open(&dir, last)? {
+                return Ok((Offset(start), Offset(segment.end()?)));
+            }
+        }
+    }
+
+    /// Where the next read begins.
+    pub fn position(&self) -> Offset {
+        Offset(self.position)
+    }
+
+    /// Reads on.
+    ///
+    /// At the end this costs two system calls; to be woken when there is more, use a
+    /// [`Follower`](crate::Follower).
+    pub fn read(&mut self, buf: &mut [u8]) -> io::Result<Chunk> {
+        if buf.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "cannot read a log into an empty buffer",
+            ));
+        }
+        loop {
+            if let Some(chunk) = self.read_segment(buf)? {
+                return Ok(chunk);
+            }
+            let Some(next) = self.next_segment()? else { return Ok(Chunk::End) };
+            // Only now, with a later segment in hand, is the end of this one final.
+            if let Some(chunk) = self.read_segment(buf)? {
+                return Ok(chunk);
+            }
+            let (from, to) = (self.position, next.first);
+            self.segment = Some(next);
+            if from < to {
+                self.position = to;
+                return Ok(Chunk::Gap { from: Offset(from), to: Offset(to) });
+            }
+        }
+    }
+
+    /// The segment that the last data came from.
+    pub(crate) fn segment(&self) -> Option<&Segment> {
+        self.segment.as_ref()
+    }
+
+    fn read_segment(&mut self, buf: &mut [u8]) -> io::Result<Option<Chunk>> {
+        let Some(segment) = &self.segment else { return Ok(None) };
+        let len = segment.log.read_at(buf, self.position - segment.first)?;
+        if len == 0 {
+            return Ok(None);
+        }
+        let offset = Offset(self.position);
+        self.position += len as u64;
+        Ok(Some(Chunk::Data { offset, len }))
+    }
+
+    /// The segment to go on with: the one that holds the position or, if it is in none, the next.
+    fn next_segment(&mut self) -> io::Result<Option<Segment>> {
+        self.listing.refresh(&self.dir)?;
+        loop {
+            let Some(first) = self.listing.after(self.segment.as_ref().map(|s| s.first), self.position)
+            else {
+                return Ok(None);
+            };
+            if let Some(segment) = Segment::open(&self.dir, first)? {
+                return Ok(Some(segment));
+            }
+            // Dropped since we looked.
+            self.listing.reload(&self.dir)?;
+        }
+    }
+}
+
+/// The segments that a log had when we last looked.
+#[derive(Debug, Default)]
+struct Listing {
+    firsts: Vec<u64>,
+    /// The directory's time of change, if the listing is good for as long as that stays the same.
+    settled: Option<SystemTime>,
+}
+
+impl Listing {
+    /// Looks again if something may have changed. A reader that waits at the end asks often, so this is cheap.
+    fn refresh(&mut self, dir: &Directory) -> io::Result<()> {
+        match dir.modified() {
+            Ok(modified) if self.settled == Some(modified) => Ok(()),
+            Ok(_) => self.reload(dir),
+            Err(error) => self.gone(error),
+        }
+    }
+
+    fn reload(&mut self, dir: &Directory) -> io::Result<()> {
+        self.settled = None;
+        match dir.modified().and_then(|modified| Ok((modified, dir.segments()?))) {
+            Ok((modified, firsts)) => {
+                self.firsts = firsts;
+                let quiet = SystemTime::now().duration_since(modified);
+                self.settled = quiet.is_ok_and(|quiet| quiet > SETTLED).then_some(modified);
+                Ok(())
+            }
+            Err(error) => self.gone(error),
+        }
+    }
+
+    /// A log that was removed altogether has no more segments; what is open can still be read.
+    fn gone(&mut self, error: io::Error) -> io::Result<()> {
+        if error.kind() != io::ErrorKind::NotFound {
+            return Err(error);
+        }
+        self.settled = None;
+        self.firsts.clear();
+        Ok(())
+    }
+
+    /// The last segment that starts at or before the position, if it comes after the current one; else the first
+    /// one that does.
+    fn after(&self, current: Option<u64>, position: u64) -> Option<u64> {
+        let later = |first: u64| current.is_none_or(|current| first > current);
+        let beyond = self.firsts.partition_point(|first| *first <= position);
+        let holds = self.firsts[..beyond].last().copied().filter(|first| later(*first));
+        holds.or_else(|| self.firsts[beyond..].iter().copied().find(|first| later(*first)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_segment_holds_the_position_or_comes_after_it() {
+        let listing = Listing { firsts: vec![10, 20, 40], settled: None };
+        assert_eq!(listing.after(None, 0), Some(10));
+        assert_eq!(listing.after(None, 10), Some(10));
+        assert_eq!(listing.after(None, 35), Some(20));
+        assert_eq!(listing.after(Some(20), 35), Some(40));
+        assert_eq!(listing.after(Some(10), 20), Some(20));
+        assert_eq!(listing.after(Some(10), 99), Some(40));
+        assert_eq!(listing.after(Some(40), 99), None);
+        assert_eq!(Listing::default().after(None, 0), None);
+    }
+}

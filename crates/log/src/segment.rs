@@ -1,0 +1,238 @@
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::index;
+
+const LOG: &str = "log";
+const INDEX: &str = "idx";
+
+/// The directory of a log: knows the names of its segments.
+#[derive(Debug, Clone)]
+pub(crate) struct Directory {
+    /// Absolute, because a process may change its working directory between two segments.
+    path: PathBuf,
+}
+
+impl Directory {
+    pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: std::path::absolute(path)? })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes the directory, open to its owner only, if it is not there.
+    pub(crate) fn create(&self) -> io::Result<()> {
+        let made = DirBuilder::new().mode(0o700).create(&self.path);
+        let made = match made {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                DirBuilder::new().recursive(true).mode(0o700).create(&self.path)
+            }
+            other => other,
+        };
+        // The mode given at creation is cut by the umask.
+        made.and_then(|()| fs::set_permissions(&self.path, Permissions::from_mode(0o700)))
+            .map_err(|error| named("create", &self.path, &error))
+    }
+
+    /// The first offsets of the segments, in order, as one walk of the directory finds them.
+    ///
+    /// A walk may miss a file that is made during it, and still find a later one.
+    fn walk(&self) -> io::Result<Vec<u64>> {
+        let mut firsts = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(|error| named("list", &self.path, &error))? {
+            if let Some(first) = parse(&entry?.file_name().to_string_lossy(), LOG) {
+                firsts.push(first);
+            }
+        }
+        firsts.sort_unstable();
+        Ok(firsts)
+    }
+
+    /// The first offsets of the segments, in order, without a false hole.
+    ///
+    /// Segments are made in order, so all up to the last of one walk were there before the next walk began: that
+    /// one misses none of them, and what it does not find is really gone. If the last itself is gone by then,
+    /// so much has happened that only another look tells what the last one is.
+    pub(crate) fn segments(&self) -> io::Result<Vec<u64>> {
+        let mut last = self.walk()?.last().copied();
+        loop {
+            let mut firsts = self.walk()?;
+            let newest = firsts.last().copied();
+            firsts.retain(|first| Some(*first) <= last);
+            if firsts.last().copied() == last && (last.is_some() || newest.is_none()) {
+                return Ok(firsts);
+            }
+            last = newest;
+        }
+    }
+
+    /// Removes indexes without a segment: what a writer leaves that was killed between the two.
+    pub(crate) fn remove_orphans(&self, firsts: &[u64]) -> io::Result<()> {
+        for entry in fs::read_dir(&self.path)? {
+            let name = entry?.file_name();
+            if parse(&name.to_string_lossy(), INDEX)
+                .is_some_and(|first| firsts.binary_search(&first).is_err())
+            {
+                removed(fs::remove_file(self.path.join(name)))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn log(&self, first: u64) -> PathBuf {
+        self.path.join(format!("{first:020}.{LOG}"))
+    }
+
+    pub(crate) fn index(&self, first: u64) -> PathBuf {
+        self.path.join(format!("{first:020}.{INDEX}"))
+    }
+
+    /// Makes a segment whose index begins with these bytes.
+    ///
+    /// The appearance of the log file is the moment at which the segment exists; what fails before leaves nothing.
+    pub(crate) fn create_segment(&self, first: u64, beginning: &[u8]) -> io::Result<(File, File)> {
+        let index_path = self.index(first);
+        let made = (|| {
+            let index = writable().create(true).truncate(true).open(&index_path)?;
+            index.set_permissions(Permissions::from_mode(0o600))?;
+            index.write_all_at(beginning, 0)?;
+            // Not over an existing one: that would be the segment of a second writer.
+            let log = writable().create_new(true).open(self.log(first))?;
+            Ok((log, index))
+        })();
+        let (log, index) = made.map_err(|error| {
+            let _ = fs::remove_file(&index_path);
+            named("create", &self.log(first), &error)
+        })?;
+        // Too late to fail: a reader may have moved on to this segment already. Only a umask that takes
+        // rights from the owner makes a difference here.
+        let _ = log.set_permissions(Permissions::from_mode(0o600));
+        Ok((log, index))
+    }
+
+    /// Opens an existing segment for writing; its index may be missing.
+    pub(crate) fn reopen_segment(&self, first: u64) -> io::Result<(File, File)> {
+        let (log, index) = (self.log(first), self.index(first));
+        let log = writable().open(&log).map_err(|error| named("open", &log, &error))?;
+        let index = writable()
+            .create(true)
+            .truncate(false)
+            .open(&index)
+            .map_err(|error| named("open", &index, &error))?;
+        index.set_permissions(Permissions::from_mode(0o600))?;
+        Ok((log, index))
+    }
+
+    /// Removes a segment: first the bytes, then their index.
+    pub(crate) fn remove_segment(&self, first: u64) -> io::Result<()> {
+        removed(fs::remove_file(self.log(first)))?;
+        removed(fs::remove_file(self.index(first)))
+    }
+
+    /// When a segment last came or went.
+    pub(crate) fn modified(&self) -> io::Result<SystemTime> {
+        fs::metadata(&self.path)
+            .and_then(|data| data.modified())
+            .map_err(|error| named("open", &self.path, &error))
+    }
+}
+
+/// A segment open for reading. It can be read to its end even after its files were removed.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) first: u64,
+    pub(crate) log: File,
+    /// None where it is missing or of a version that we do not know.
+    pub(crate) index: Option<File>,
+}
+
+impl Segment {
+    /// Opens a segment; none if it was removed meanwhile.
+    pub(crate) fn open(dir: &Directory, first: u64) -> io::Result<Option<Self>> {
+        // The index first: it is removed last, so bytes that can be opened have their marks.
+        let index = match absent(File::open(dir.index(first)))? {
+            Some(index) if index::is_sound(&index, first)? => Some(index),
+            _ => None,
+        };
+        let path = dir.log(first);
+        let log = absent(File::open(&path)).map_err(|error| named("open", &path, &error))?;
+        Ok(log.map(|log| Self { first, log, index }))
+    }
+
+    /// The offset after its last byte, for now.
+    pub(crate) fn end(&self) -> io::Result<u64> {
+        Ok(self.first + self.log.metadata()?.len())
+    }
+
+    /// When its last byte was written, as far as the file system's clock tells (some milliseconds).
+    pub(crate) fn modified(&self) -> io::Result<u64> {
+        Ok(micros(self.log.metadata()?.modified()?))
+    }
+}
+
+/// A time as the index has it.
+pub(crate) fn micros(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+}
+
+/// An error that names the file.
+pub(crate) fn named(verb: &str, path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot {verb} {}: {error}", path.display()))
+}
+
+fn parse(name: &str, extension: &str) -> Option<u64> {
+    let digits = name.strip_suffix(extension)?.strip_suffix('.')?;
+    (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
+}
+
+fn writable() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
+}
+
+fn absent(opened: io::Result<File>) -> io::Result<Option<File>> {
+    match opened {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+fn removed(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_names_of_segments_are_segments() {
+        assert_eq!(parse("00000000000000000042.log", LOG), Some(42));
+        assert_eq!(parse("18446744073709551615.log", LOG), Some(u64::MAX));
+        for other in
+            ["42.log", "00000000000000000042.idx", "+0000000000000000042.log", "99999999999999999999.log"]
+        {
+            assert_eq!(parse(other, LOG), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_created_leaves_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = Directory::at(home.path()).unwrap();
+        fs::create_dir(dir.log(7)).unwrap();
+        let error = dir.create_segment(7, b"").unwrap_err();
+        assert!(error.to_string().contains("00000000000000000007.log"), "{error}");
+        assert!(!dir.index(7).exists());
+    }
+}

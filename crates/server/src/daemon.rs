@@ -1,0 +1,154 @@
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use tokio::signal::unix::{SignalKind, signal};
+use wharf_api::private_directory;
+use wharf_backend::Backend;
+use wharf_engine::{Config, Engine};
+use wharf_model::{Code, Failure, Home};
+
+use crate::app::App;
+use crate::gate::Gate;
+use crate::listener::Listener;
+use crate::ready::Ready;
+use crate::work::Work;
+use crate::{linux, routes, serve};
+
+/// What a daemon's backends may need to know of the process that they are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Process {
+    /// The soft limit of descriptors that the daemon was started with, and that its sessions must get back;
+    /// none where there is no limit.
+    pub descriptor_limit: Option<u64>,
+}
+
+/// Runs the daemon of an instance in the foreground until it is asked to end. Sessions go on after it.
+///
+/// `backends` makes the places that sessions can run in; the first is the default.
+pub fn run(home: Home, backends: impl FnOnce(Process) -> Result<Vec<Arc<dyn Backend>>, Failure>) -> ExitCode {
+    let ready = Ready::from_env();
+    log_to_stderr();
+    match start(&home, backends, ready) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            tracing::error!(code = %failure.code, hint = failure.hint, "{failure}");
+            ExitCode::from(failure.code.exit_code())
+        }
+    }
+}
+
+fn start(
+    home: &Home,
+    backends: impl FnOnce(Process) -> Result<Vec<Arc<dyn Backend>>, Failure>,
+    ready: Ready,
+) -> Result<(), Failure> {
+    let opened = (|| {
+        linux::reset_signals().map_err(|error| Failure::system("cannot set up signals", &error))?;
+        let process = Process { descriptor_limit: linux::raise_descriptor_limit() };
+        // One thread: what the daemon does is short, sessions' output does not pass through it, and a second
+        // thread would only add wake-ups and memory.
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::system("cannot start the runtime", &error))?;
+        let daemon = runtime.block_on(async { Daemon::open(home, backends(process)?).await })?;
+        Ok((runtime, daemon))
+    })();
+    match opened {
+        Ok((runtime, daemon)) => runtime.block_on(async {
+            let stopper = daemon.stopper();
+            end_on_signals(stopper)?;
+            ready.ready();
+            daemon.run().await;
+            Ok(())
+        }),
+        Err(failure) => {
+            ready.failed(&failure);
+            Err(failure)
+        }
+    }
+}
+
+/// A daemon that has its instance and listens.
+pub struct Daemon {
+    engine: Engine,
+    listener: Listener,
+    gate: Gate,
+    work: Work,
+}
+
+/// Asks a daemon to end.
+#[derive(Clone)]
+pub struct Stopper(Work);
+
+impl Stopper {
+    /// Asks it. It answers what is under way first.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+impl Daemon {
+    /// Takes the instance, finds its sessions again, and listens.
+    pub async fn open(home: &Home, backends: Vec<Arc<dyn Backend>>) -> Result<Self, Failure> {
+        private_directory(home.state())?;
+        let engine = Engine::open(Config::new(home.clone(), backends)).await.map_err(|failure| {
+            if failure.code == Code::Locked { locked(failure) } else { failure }
+        })?;
+        let listener = match Listener::bind(&home.socket()) {
+            Ok(listener) => listener,
+            Err(failure) => {
+                engine.close().await;
+                return Err(failure);
+            }
+        };
+        let work = Work::new();
+        let app = Arc::new(App::new(engine.clone(), home.clone(), work.clone()));
+        tracing::info!(pid = std::process::id(), socket = %home.socket().display(), "the daemon is ready");
+        Ok(Self { engine, listener, gate: Gate::new(routes::all(app)), work })
+    }
+
+    /// What asks it to end.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.work.clone())
+    }
+
+    /// Serves until it is asked to end.
+    pub async fn run(self) {
+        serve::serve(self.listener, self.gate, self.work).await;
+        self.engine.close().await;
+        tracing::info!("the daemon has ended; its sessions go on");
+    }
+}
+
+fn locked(failure: Failure) -> Failure {
+    Failure::new(Code::Locked, format!("a daemon runs already: {failure}"))
+        .hint("`wharf daemon status` shows it, `wharf daemon stop` ends it and leaves its sessions running")
+}
+
+fn end_on_signals(stopper: Stopper) -> Result<(), Failure> {
+    let listen = |kind| signal(kind).map_err(|error| Failure::system("cannot listen for signals", &error));
+    let (mut term, mut int, mut hup) =
+        (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?, listen(SignalKind::hangup())?);
+    tokio::spawn(async move {
+        let name = tokio::select! {
+            _ = term.recv() => "TERM",
+            _ = int.recv() => "INT",
+            _ = hup.recv() => "HUP",
+        };
+        tracing::info!("signal {name}: ending");
+        stopper.stop();
+    });
+    Ok(())
+}
+
+/// What the daemon says goes to standard error, which is its log; `WHARF_LOG` sets how much.
+fn log_to_stderr() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::builder()
+        .with_default_directive(tracing_subscriber::filter::LevelFilter::INFO.into())
+        .with_env_var("WHARF_LOG")
+        .from_env_lossy();
+    // Somebody who embeds the daemon may have set another up.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(std::io::stderr).try_init();
+}

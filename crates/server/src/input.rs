@@ -1,0 +1,89 @@
+//! What routes take in, with limits.
+
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, StatusCode, header};
+use serde::de::DeserializeOwned;
+use wharf_model::{Code, Failure};
+
+use crate::refusal::Refusal;
+
+/// The largest JSON request: a spec with an environment as large as the kernel takes, escaped, and a prompt.
+pub(crate) const LARGEST_JSON: usize = 32 << 20;
+/// How long a client may take to send what it has announced.
+pub(crate) const SLOWEST: Duration = Duration::from_secs(30);
+
+/// A JSON body. The media type must say so: a form of a page cannot.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Refusal> {
+        let media_type = request.headers().get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+        let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        if !essence.eq_ignore_ascii_case(b"application/json") {
+            let failure = Failure::new(Code::Invalid, "the request's media type is not application/json");
+            return Err(Refusal::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, failure));
+        }
+        announced(request.headers(), LARGEST_JSON)?;
+        let body = in_time(to_bytes(request.into_body(), LARGEST_JSON)).await?.map_err(|error| {
+            if error.to_string().contains("length limit") { too_large(LARGEST_JSON) } else { broke_off(&error) }
+        })?;
+        // The reader itself refuses what is nested more than 128 deep.
+        serde_json::from_slice(&body)
+            .map(Self)
+            .map_err(|error| Refusal::invalid(format!("cannot read the request: {error}")))
+    }
+}
+
+/// Refuses a body that announces to be too large before any of it is read.
+pub(crate) fn announced(headers: &HeaderMap, most: usize) -> Result<(), Refusal> {
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > most as u64) { Err(too_large(most)) } else { Ok(()) }
+}
+
+pub(crate) fn too_large(most: usize) -> Refusal {
+    let failure = Failure::new(Code::Invalid, format!("the request is larger than {most} bytes"))
+        .hint("send it in parts");
+    Refusal::with_status(StatusCode::PAYLOAD_TOO_LARGE, failure)
+}
+
+/// Reads a body piece by piece.
+pub(crate) struct Pieces {
+    body: Body,
+    left: usize,
+    most: usize,
+}
+
+impl Pieces {
+    pub(crate) fn new(body: Body, most: usize) -> Self {
+        Self { body, left: most, most }
+    }
+
+    /// The next bytes, at least `enough` of them unless the body ends before; none at its end.
+    pub(crate) async fn next(&mut self, enough: usize) -> Result<Vec<u8>, Refusal> {
+        use http_body_util::BodyExt as _;
+        let mut piece = Vec::new();
+        while piece.len() < enough {
+            let Some(frame) = in_time(self.body.frame()).await? else { break };
+            let Ok(bytes) = frame.map_err(|error| broke_off(&error))?.into_data() else { continue };
+            self.left = self.left.checked_sub(bytes.len()).ok_or_else(|| too_large(self.most))?;
+            piece.extend_from_slice(&bytes);
+        }
+        Ok(piece)
+    }
+}
+
+async fn in_time<T>(work: impl Future<Output = T>) -> Result<T, Refusal> {
+    tokio::time::timeout(SLOWEST, work).await.map_err(|_| {
+        let failure = Failure::new(Code::Timeout, "the request did not arrive in time");
+        Refusal::with_status(StatusCode::REQUEST_TIMEOUT, failure)
+    })
+}
+
+fn broke_off(error: &axum::Error) -> Refusal {
+    Refusal::invalid(format!("the request broke off: {error}"))
+}

@@ -1,0 +1,28 @@
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use wharf_api::DaemonStatus;
+use wharf_api::linux::Peer;
+
+use crate::app::App;
+use crate::refusal::Answer;
+use crate::rights::Rights;
+
+pub(super) async fn status(State(app): State<Arc<App>>) -> Json<DaemonStatus> {
+    Json(DaemonStatus {
+        pid: std::process::id() as i32,
+        socket: app.home.socket().into(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: app.started,
+        live: u32::try_from(app.engine.live()).unwrap_or(u32::MAX),
+        state_dir: app.home.state().to_owned().into(),
+    })
+}
+
+pub(super) async fn stop(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>) -> Answer<Json<()>> {
+    Rights::of(&app.engine, peer).over_all("end the daemon")?;
+    tracing::info!(pid = peer.pid, "asked to end");
+    app.work.stop();
+    Ok(Json(()))
+}

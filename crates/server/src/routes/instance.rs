@@ -1,0 +1,52 @@
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use wharf_api::linux::Peer;
+use wharf_api::{BackendStatus, Check, GcItem, GcRequest};
+
+use crate::app::App;
+use crate::input;
+use crate::refusal::Answer;
+use crate::rights::Rights;
+
+pub(super) async fn backends(State(app): State<Arc<App>>) -> Json<Vec<BackendStatus>> {
+    let statuses = app.engine.backends().await.into_iter().map(|status| BackendStatus {
+        name: status.name,
+        default: status.default,
+        available: status.probe.available,
+        version: status.probe.version,
+        detail: status.probe.detail,
+        hint: status.probe.hint,
+        capabilities: status.capabilities,
+    });
+    Json(statuses.collect())
+}
+
+pub(super) async fn gc(
+    State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
+    input::Json(request): input::Json<GcRequest>,
+) -> Answer<Json<Vec<GcItem>>> {
+    if !request.dry_run {
+        Rights::of(&app.engine, peer).over_all("collect what is left of sessions")?;
+    }
+    let engine = app.engine.clone();
+    let work = async move { Ok(engine.gc(request.dry_run, request.ended_before).await?) };
+    let items = app.work.carry_out(work).await?.into_iter().map(|item| GcItem {
+        what: item.what,
+        thing: item.thing,
+        why: item.why,
+    });
+    Ok(Json(items.collect()))
+}
+
+pub(super) async fn doctor(State(app): State<Arc<App>>) -> Json<Vec<Check>> {
+    let checks = app.engine.checks().await.into_iter().map(|check| Check {
+        name: check.name,
+        ok: check.ok,
+        detail: check.detail,
+        hint: check.hint,
+    });
+    Json(checks.collect())
+}

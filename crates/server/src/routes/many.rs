@@ -1,0 +1,124 @@
+//! One operation on many sessions, in parallel.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use tokio::task::JoinSet;
+use wharf_api::linux::Peer;
+use wharf_api::{ManyRequest, Outcome};
+use wharf_engine::Engine;
+use wharf_model::{ExitRecord, Failure, Session, SessionId};
+
+use super::sessions::select;
+use crate::app::App;
+use crate::input;
+use crate::refusal::{Answer, Refusal};
+use crate::rights::Rights;
+
+type Outcomes = Answer<Json<Vec<Outcome>>>;
+type Many = input::Json<ManyRequest>;
+
+pub(super) async fn stop(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>, body: Many) -> Outcomes {
+    let grace = body.0.grace.map(|grace| Duration::from_millis(grace.0));
+    each(app, peer, Verb::Stop { grace }, body.0).await
+}
+
+pub(super) async fn kill(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>, body: Many) -> Outcomes {
+    each(app, peer, Verb::Kill, body.0).await
+}
+
+pub(super) async fn signal(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>, body: Many) -> Outcomes {
+    let (signal, tree) = (body.0.signal, body.0.tree);
+    if !(1..=64).contains(&signal) {
+        return Err(Refusal::invalid(format!("{signal} is no signal")));
+    }
+    each(app, peer, Verb::Signal { signal, tree }, body.0).await
+}
+
+pub(super) async fn restart(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>, body: Many) -> Outcomes {
+    let grace = body.0.grace.map(|grace| Duration::from_millis(grace.0));
+    each(app, peer, Verb::Restart { grace }, body.0).await
+}
+
+pub(super) async fn remove(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>, body: Many) -> Outcomes {
+    let force = body.0.force;
+    each(app, peer, Verb::Remove { force }, body.0).await
+}
+
+/// What is done to each.
+#[derive(Clone, Copy)]
+enum Verb {
+    Stop { grace: Option<Duration> },
+    Kill,
+    Signal { signal: i32, tree: bool },
+    Restart { grace: Option<Duration> },
+    Remove { force: bool },
+}
+
+impl Verb {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Stop { .. } => "stop",
+            Self::Kill => "kill",
+            Self::Signal { .. } => "signal",
+            Self::Restart { .. } => "restart",
+            Self::Remove { .. } => "remove",
+        }
+    }
+
+    /// Whether it is only for sessions that are not over.
+    fn wants_live(self) -> bool {
+        matches!(self, Self::Stop { .. } | Self::Kill | Self::Signal { .. })
+    }
+
+    async fn apply(self, engine: &Engine, id: &SessionId, by: &str) -> Result<Option<ExitRecord>, Failure> {
+        let key = id.as_str();
+        match self {
+            Self::Stop { grace } => engine.stop(key, grace, by).await.map(Some),
+            Self::Kill => engine.kill(key, by).await.map(Some),
+            Self::Signal { signal, tree } => engine.signal(key, signal, tree).await.map(|()| None),
+            Self::Restart { grace } => engine.restart(key, grace, by).await.map(|_| None),
+            Self::Remove { force } => engine.remove(key, force).await.map(|()| None),
+        }
+    }
+}
+
+async fn each(app: Arc<App>, peer: Peer, verb: Verb, request: ManyRequest) -> Outcomes {
+    let selector = &request.selector;
+    let named = !selector.names.is_empty();
+    if !named && selector.group.is_none() && selector.labels.is_empty() && !selector.all {
+        return Err(Refusal::invalid("no session is named"));
+    }
+    let mut sessions = select(&app, selector).await?;
+    // Of many, those that it can be done to. Of named ones, each must be told.
+    sessions.retain(|session| named || !verb.wants_live() || !session.state.is_over());
+    Rights::of(&app.engine, peer).over(verb.word(), &sessions)?;
+    let engine = app.engine.clone();
+    let by = format!("pid {}", peer.pid);
+    app.work.carry_out(async move { Ok(Json(apply(engine, verb, sessions, by).await)) }).await
+}
+
+async fn apply(engine: Engine, verb: Verb, sessions: Vec<Arc<Session>>, by: String) -> Vec<Outcome> {
+    let mut tasks = JoinSet::new();
+    let by: Arc<str> = by.into();
+    for (place, session) in sessions.iter().enumerate() {
+        let (engine, by, id) = (engine.clone(), Arc::clone(&by), session.id.clone());
+        tasks.spawn(async move { (place, verb.apply(&engine, &id, &by).await) });
+    }
+    // A task that panics leaves this behind.
+    let fault = || Failure::new(wharf_model::Code::Internal, "a fault of Wharf ended this; the daemon's log says more");
+    let mut outcomes: Vec<Outcome> = sessions
+        .iter()
+        .map(|session| Outcome { name: session.name.clone(), exit: None, failure: Some(fault()) })
+        .collect();
+    while let Some(done) = tasks.join_next().await {
+        match done {
+            Ok((place, Ok(exit))) => (outcomes[place].exit, outcomes[place].failure) = (exit, None),
+            Ok((place, Err(failure))) => outcomes[place].failure = Some(failure),
+            Err(error) => tracing::error!("{} failed by a fault: {error}", verb.word()),
+        }
+    }
+    outcomes
+}

@@ -1,0 +1,57 @@
+//! The routes. Each file has one subject; this one is the table.
+
+mod daemon;
+mod input;
+mod instance;
+mod log;
+mod many;
+mod session;
+mod sessions;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{Method, StatusCode, Uri};
+use axum::routing::{get, post};
+use wharf_model::{Code, Failure};
+
+use crate::app::App;
+use crate::refusal::Refusal;
+
+/// Every route there is.
+pub(crate) fn all(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/v1/daemon", get(daemon::status))
+        .route("/v1/daemon/stop", post(daemon::stop))
+        .route("/v1/sessions", get(sessions::list).post(sessions::start))
+        .route("/v1/sessions/{key}", get(session::show))
+        .route("/v1/sessions/{key}/write", post(input::write))
+        .route("/v1/sessions/{key}/close-input", post(input::close))
+        .route("/v1/sessions/{key}/resize", post(session::resize))
+        .route("/v1/sessions/{key}/rename", post(session::rename))
+        .route("/v1/sessions/{key}/env", get(session::env).post(session::set_env))
+        .route("/v1/sessions/{key}/pipe", post(session::pipe))
+        .route("/v1/sessions/{key}/wait", get(session::wait))
+        .route("/v1/sessions/{key}/stats", get(session::stats))
+        .route("/v1/sessions/{key}/log", get(log::read))
+        .route("/v1/stop", post(many::stop))
+        .route("/v1/kill", post(many::kill))
+        .route("/v1/signal", post(many::signal))
+        .route("/v1/restart", post(many::restart))
+        .route("/v1/remove", post(many::remove))
+        .route("/v1/backends", get(instance::backends))
+        .route("/v1/gc", post(instance::gc))
+        .route("/v1/doctor", get(instance::doctor))
+        .fallback(unknown)
+        .method_not_allowed_fallback(not_so)
+        .with_state(app)
+}
+
+async fn unknown(method: Method, uri: Uri) -> Refusal {
+    Failure::new(Code::NotFound, format!("there is no route {method} {}", uri.path())).into()
+}
+
+async fn not_so(method: Method, uri: Uri) -> Refusal {
+    let failure = Failure::new(Code::Invalid, format!("{} does not take {method}", uri.path()));
+    Refusal::with_status(StatusCode::METHOD_NOT_ALLOWED, failure)
+}

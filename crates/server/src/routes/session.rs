@@ -1,0 +1,95 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Path, Query, State};
+use axum::http::header;
+use axum::response::IntoResponse;
+use axum::{Extension, Json};
+use serde::Deserialize;
+use wharf_api::linux::Peer;
+use wharf_api::{EnvRequest, PipeRequest, RenameRequest};
+use wharf_model::{Code, ExitRecord, Failure, Session, Size, Stats, Text};
+
+use super::sessions::unwritable;
+use crate::app::App;
+use crate::input;
+use crate::refusal::Answer;
+use crate::rights::Rights;
+
+pub(super) async fn show(State(app): State<Arc<App>>, Path(key): Path<String>) -> Answer<impl IntoResponse> {
+    let session = app.engine.find(&key).await?;
+    let text = app.list.one(&session).map_err(unwritable)?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], text))
+}
+
+pub(super) async fn resize(
+    State(app): State<Arc<App>>,
+    Path(key): Path<String>,
+    input::Json(size): input::Json<Size>,
+) -> Answer<Json<()>> {
+    Ok(Json(app.engine.resize(&key, size).await?))
+}
+
+pub(super) async fn rename(
+    State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
+    Path(key): Path<String>,
+    input::Json(request): input::Json<RenameRequest>,
+) -> Answer<Json<Session>> {
+    let session = app.engine.find(&key).await?;
+    Rights::of(&app.engine, peer).over("rename", &[session])?;
+    let engine = app.engine.clone();
+    let renamed = app.work.carry_out(async move { Ok(engine.rename(&key, request.name).await?) }).await?;
+    Ok(Json(Session::clone(&renamed)))
+}
+
+pub(super) async fn env(
+    State(app): State<Arc<App>>,
+    Path(key): Path<String>,
+) -> Answer<Json<Vec<(Text, Text)>>> {
+    Ok(Json(app.engine.env(&key).await?))
+}
+
+pub(super) async fn set_env(
+    State(app): State<Arc<App>>,
+    Path(key): Path<String>,
+    input::Json(request): input::Json<EnvRequest>,
+) -> Answer<Json<()>> {
+    let engine = app.engine.clone();
+    let work = async move { Ok(engine.set_env(&key, request.set, request.unset).await?) };
+    app.work.carry_out(work).await.map(Json)
+}
+
+pub(super) async fn pipe(
+    State(app): State<Arc<App>>,
+    Path(key): Path<String>,
+    input::Json(request): input::Json<PipeRequest>,
+) -> Answer<Json<()>> {
+    let engine = app.engine.clone();
+    let work = async move { Ok(engine.pipe(&key, request.file, request.from_start).await?) };
+    app.work.carry_out(work).await.map(Json)
+}
+
+#[derive(Deserialize)]
+pub(super) struct Wait {
+    timeout_ms: Option<u64>,
+}
+
+pub(super) async fn wait(
+    State(app): State<Arc<App>>,
+    Path(key): Path<String>,
+    Query(query): Query<Wait>,
+) -> Answer<Json<ExitRecord>> {
+    let end = app.engine.wait(&key);
+    let end = async {
+        let Some(timeout) = query.timeout_ms else { return end.await };
+        tokio::time::timeout(Duration::from_millis(timeout), end).await.unwrap_or_else(|_| {
+            Err(Failure::new(Code::Timeout, format!("session \"{key}\" did not end within {timeout} ms")))
+        })
+    };
+    Ok(Json(app.work.meanwhile(end).await??))
+}
+
+pub(super) async fn stats(State(app): State<Arc<App>>, Path(key): Path<String>) -> Answer<Json<Stats>> {
+    Ok(Json(app.engine.stats(&key).await?))
+}

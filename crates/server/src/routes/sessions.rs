@@ -1,0 +1,97 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::http::header;
+use axum::response::IntoResponse;
+use wharf_api::{Selector, StartRequest, Started};
+use wharf_engine::Filter;
+use wharf_model::{Failure, Session};
+
+use crate::app::App;
+use crate::input;
+use crate::refusal::{Answer, Refusal};
+
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Query(query): Query<Vec<(String, String)>>,
+) -> Answer<impl IntoResponse> {
+    let sessions = select(&app, &selector(query)?).await?;
+    let text = app.list.write(sessions).map_err(unwritable)?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], text))
+}
+
+pub(super) async fn start(
+    State(app): State<Arc<App>>,
+    input::Json(request): input::Json<StartRequest>,
+) -> Answer<Json<Started>> {
+    let engine = app.engine.clone();
+    let work = async move {
+        let (session, created) = if request.ensure {
+            engine.ensure(request.spec).await?
+        } else {
+            (engine.start(request.spec).await?, true)
+        };
+        Ok(Started { session: Session::clone(&session), created })
+    };
+    app.work.carry_out(work).await.map(Json)
+}
+
+/// The sessions that a selector means; a name that there is not is a failure.
+pub(super) async fn select(app: &App, selector: &Selector) -> Result<Vec<Arc<Session>>, Failure> {
+    let filter = Filter { group: selector.group.clone(), labels: selector.labels.clone(), live: false };
+    if selector.names.is_empty() {
+        return Ok(app.engine.list(&filter));
+    }
+    let mut found: Vec<Arc<Session>> = Vec::new();
+    for name in &selector.names {
+        let session = app.engine.find(name).await?;
+        if filter.matches(&session) && !found.iter().any(|other| other.id == session.id) {
+            found.push(session);
+        }
+    }
+    Ok(found)
+}
+
+fn selector(query: Vec<(String, String)>) -> Answer<Selector> {
+    let mut selector = Selector { labels: BTreeMap::new(), ..Selector::default() };
+    for (name, value) in query {
+        match name.as_str() {
+            "name" => selector.names.push(value),
+            "group" if value.is_empty() => {}
+            "group" => selector.group = Some(value.parse().map_err(Failure::from)?),
+            "label" => {
+                let (label, value) = value.split_once('=').unwrap_or((&value, ""));
+                selector.labels.insert(label.to_owned(), value.to_owned());
+            }
+            "all" => selector.all = matches!(value.as_str(), "" | "1" | "true"),
+            // Of a newer version.
+            _ => {}
+        }
+    }
+    Ok(selector)
+}
+
+pub(super) fn unwritable(error: serde_json::Error) -> Refusal {
+    Failure::new(wharf_model::Code::Internal, format!("cannot write the answer: {error}")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_a_selector() {
+        let pairs = [("name", "a"), ("name", "b"), ("group", "g"), ("label", "k=v=w"), ("label", "only"), ("new", "x")];
+        let query = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let expected = Selector {
+            names: vec!["a".into(), "b".into()],
+            group: Some("g".parse().unwrap()),
+            labels: [("k".to_owned(), "v=w".to_owned()), ("only".to_owned(), String::new())].into(),
+            all: false,
+        };
+        assert_eq!(selector(query).unwrap(), expected);
+        assert!(selector(vec![("group".into(), "../x".into())]).is_err());
+    }
+}

@@ -1,0 +1,86 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::UnixStream;
+use tokio::sync::Semaphore;
+use wharf_api::linux::{self, Peer};
+
+use crate::gate::Gate;
+use crate::listener::Listener;
+use crate::work::Work;
+
+/// How many connections there may be. Further ones are closed at once: each `wharf wait` holds one.
+const MOST: usize = 8192;
+/// How long a client may take to send a request's head, and may stay without asking anything.
+const HEAD: Duration = Duration::from_secs(30);
+/// How large a request's head may be.
+const LARGEST_HEAD: usize = 64 << 10;
+/// How long the answers that are under way may take once the daemon is asked to end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Takes connections until the daemon is asked to end, then answers what is under way.
+pub(crate) async fn serve(mut listener: Listener, gate: Gate, work: Work) {
+    let room = Arc::new(Semaphore::new(MOST));
+    loop {
+        let stream = tokio::select! {
+            () = work.stopping() => break,
+            accepted = listener.accept() => match accepted {
+                Ok(stream) => stream,
+                Err(replaced) => {
+                    tracing::error!("process {} has taken this instance over: ending", replaced.pid);
+                    work.stop();
+                    break;
+                }
+            },
+        };
+        let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
+            tracing::warn!("{MOST} connections are open: one more is refused");
+            continue;
+        };
+        match linux::peer(&stream) {
+            Ok(peer) => {
+                let (gate, work) = (gate.clone(), work.clone());
+                tokio::spawn(async move {
+                    let _place = place;
+                    connection(stream, peer, gate, work).await;
+                });
+            }
+            Err(error) => tracing::warn!("a connection without credentials is refused: {error}"),
+        }
+    }
+    drop(listener);
+    let all = u32::try_from(MOST).expect("the number is small");
+    let answered = async {
+        work.done().await;
+        // Every connection has gone once all places are free.
+        let _ = room.acquire_many(all).await;
+    };
+    if tokio::time::timeout(PATIENCE, answered).await.is_err() {
+        tracing::warn!("{} requests are left unfinished", work.len());
+    }
+}
+
+async fn connection(stream: UnixStream, peer: Peer, gate: Gate, work: Work) {
+    let service = service_fn(move |request| gate.clone().answer(peer, request));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_header_size(LARGEST_HEAD)
+        .max_buf_size(LARGEST_HEAD)
+        .auto_date_header(false)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = work.stopping() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(pid = peer.pid, "a connection broke: {error}");
+    }
+}

@@ -1,0 +1,50 @@
+use std::path::PathBuf;
+
+/// Why the store could not be opened or asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file could not be made or put aside.
+    #[error("cannot use {path}: {error}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The database refused.
+    #[error("the store refused: {0}")]
+    Database(#[from] rusqlite::Error),
+    /// The schema could not be brought up to date.
+    #[error("the store's schema: {0}")]
+    Schema(#[from] rusqlite_migration::Error),
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+impl StoreError {
+    /// Whether the file itself is bad, so that only a new one helps.
+    pub(crate) fn is_bad_file(&self) -> bool {
+        use rusqlite_migration::{Error, MigrationDefinitionError};
+        match self {
+            Self::Database(error) => bad_code(error),
+            Self::Schema(Error::RusqliteError { err, .. }) => bad_code(err),
+            Self::Schema(Error::MigrationDefinition(MigrationDefinitionError::DatabaseTooFarAhead)) => true,
+            Self::Schema(_) | Self::File { .. } | Self::Closed => false,
+        }
+    }
+}
+
+fn bad_code(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
+    match error {
+        // A table or column that should be there and is not: another program's file, or half of ours.
+        rusqlite::Error::SqliteFailure(error, _) => {
+            matches!(error.code, DatabaseCorrupt | NotADatabase | Unknown)
+        }
+        rusqlite::Error::SqlInputError { .. }
+        | rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::FromSqlConversionFailure(..) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,44 @@
+use std::path::Path;
+
+use rusqlite::Connection;
+use rusqlite_migration::{M, Migrations};
+
+use crate::StoreError;
+
+/// The steps from an empty file to today's schema. A released step is never changed; new ones are appended.
+const STEPS: &[M<'static>] = &[M::up(
+    "CREATE TABLE sessions (
+        id       TEXT PRIMARY KEY,
+        name     TEXT NOT NULL,
+        grp      TEXT,
+        labels   TEXT,
+        backend  TEXT NOT NULL,
+        state    TEXT NOT NULL,
+        created  INTEGER NOT NULL,
+        run      INTEGER NOT NULL,
+        attempts INTEGER NOT NULL,
+        exit     TEXT,
+        over     INTEGER NOT NULL,
+        ended    INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX sessions_by_end ON sessions (over, ended, id);
+    CREATE INDEX sessions_by_name ON sessions (name, created);",
+)];
+
+/// Opens a file and brings its schema up to date.
+pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
+    let mut connection = Connection::open(path)?;
+    connection.busy_timeout(std::time::Duration::from_secs(2))?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    Migrations::from_slice(STEPS).to_latest(&mut connection)?;
+    Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_steps_are_well_formed() {
+        rusqlite_migration::Migrations::from_slice(super::STEPS).validate().unwrap();
+    }
+}

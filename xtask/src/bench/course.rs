@@ -1,0 +1,158 @@
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::contestant::Contestant;
+use super::dtach::Dtach;
+use super::floor::Floor;
+use super::kept::Kept;
+use super::notes::{Note, Notes};
+use super::place::Place;
+use super::screen::Screen;
+use super::tmux::Tmux;
+use super::wharf::Wharf;
+use crate::random::Random;
+use crate::step::has;
+
+/// How long anything may take before a contestant is said to be stuck.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One stage's ground: fresh servers of every contestant, and a number for every session.
+pub(super) struct Course {
+    pub(super) floor: Rc<Floor>,
+    pub(super) all: Vec<Rc<dyn Contestant>>,
+    pub(super) notes: Notes,
+    pub(super) place: Rc<Place>,
+    random: Random,
+    next: i32,
+}
+
+/// What takes part.
+pub(super) struct Entry {
+    pub(super) wharf: Option<PathBuf>,
+    pub(super) quick: bool,
+}
+
+/// A session that runs.
+pub(super) struct Running {
+    pub(super) name: String,
+    pub(super) id: i32,
+    pub(super) pid: i32,
+    _kept: Option<Kept>,
+}
+
+impl Course {
+    /// Starts every contestant that is here. On one processor where latencies are measured: what is compared is
+    /// work, and not which core something happened to wake up on.
+    pub(super) fn new(entry: &Entry, pinned: bool) -> Result<Self> {
+        let mut processors = sched_getaffinity(None)?;
+        if pinned {
+            let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| processors.is_set(*cpu)).unwrap_or(0);
+            let mut one = CpuSet::new();
+            one.set(last);
+            sched_setaffinity(None, &one)?;
+        }
+        let outcome = Self::start(entry);
+        if !pinned || outcome.is_err() {
+            processors = all_processors();
+            sched_setaffinity(None, &processors)?;
+        }
+        outcome
+    }
+
+    fn start(entry: &Entry) -> Result<Self> {
+        let place = Rc::new(Place::new()?);
+        let notes = Notes::new(place.path())?;
+        let floor = Rc::new(Floor::new(&place)?);
+        let mut all: Vec<Rc<dyn Contestant>> = vec![Rc::clone(&floor) as Rc<dyn Contestant>];
+        if let Some(wharf) = &entry.wharf {
+            all.push(Rc::new(Wharf::new(&place, wharf)?));
+        }
+        if has("dtach") {
+            all.push(Rc::new(Dtach::new(&place)));
+        }
+        if has("screen") {
+            all.push(Rc::new(Screen::new(&place)));
+        }
+        if has("tmux") {
+            all.push(Rc::new(Tmux::new(&place)?));
+        }
+        Ok(Self { floor, all, notes, place, random: Random::new(11), next: 1 })
+    }
+
+    /// The contestants in another order each time.
+    pub(super) fn shuffled(&mut self) -> Vec<Rc<dyn Contestant>> {
+        let mut list = self.all.clone();
+        self.random.shuffle(&mut list);
+        list
+    }
+
+    /// A number for a session that is to come.
+    pub(super) fn number(&mut self) -> i32 {
+        self.next += 1;
+        self.next
+    }
+
+    /// The command line of `bench/command.c`.
+    pub(super) fn argv(&self, what: &str, id: i32, more: Option<u64>) -> Vec<String> {
+        let mut argv = vec![
+            self.place.program("command").display().to_string(),
+            what.to_owned(),
+            self.notes.path().display().to_string(),
+            id.to_string(),
+        ];
+        argv.extend(more.map(|number| number.to_string()));
+        argv
+    }
+
+    /// Starts a session and waits until its command runs.
+    pub(super) fn run(&mut self, who: &dyn Contestant, what: &str, more: Option<u64>) -> Result<Running> {
+        let id = self.number();
+        let name = format!("s{id}");
+        let mut child = who
+            .create(&name, &self.argv(what, id, more))
+            .spawn()
+            .with_context(|| format!("cannot start a session in {}", who.name()))?;
+        let note = self.notes.from(id, PATIENCE).with_context(|| format!("{} {what}", who.name()))?;
+        let kept = if who.detaches() {
+            child.wait()?;
+            None
+        } else {
+            Some(Kept(child))
+        };
+        Ok(Running { name, id, pid: note.pid, _kept: kept })
+    }
+
+    /// What a session says next.
+    pub(super) fn hear(&mut self, from: &Running) -> Result<Note> {
+        self.notes.from(from.id, PATIENCE)
+    }
+}
+
+fn all_processors() -> CpuSet {
+    let mut set = CpuSet::new();
+    let count = std::fs::read_dir("/sys/devices/system/cpu").map_or(1, |entries| {
+        entries
+            .flatten()
+            .filter(|entry| {
+                entry
+                    .file_name()
+                    .to_str()
+                    .and_then(|name| name.strip_prefix("cpu"))
+                    .is_some_and(|number| number.parse::<usize>().is_ok())
+            })
+            .count()
+    });
+    for cpu in 0..count.min(CpuSet::MAX_CPU) {
+        set.set(cpu);
+    }
+    set
+}
+
+/// What was left over of a measurement gets its processor time before the next one begins.
+pub(super) fn settle() {
+    std::thread::sleep(Duration::from_millis(5));
+}

@@ -1,0 +1,11 @@
+use std::process::Child;
+
+/// A process that ends with us.
+pub(super) struct Kept(pub(super) Child);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}

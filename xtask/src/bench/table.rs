@@ -1,0 +1,131 @@
+use std::fmt::Write as _;
+
+use super::samples::Samples;
+
+/// What a row's figures are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// Microseconds: less is better.
+    Micros,
+    /// Milliseconds of processor time per gigabyte.
+    CpuPerGigabyte,
+    /// Megabytes a second.
+    Rate,
+    /// Kilobytes.
+    Kilobytes,
+    /// A multiple of the same contestant's figure in another row.
+    Growth,
+}
+
+/// One line of the table: a figure for each contestant.
+pub(super) struct Row {
+    pub(super) what: String,
+    pub(super) unit: Unit,
+    pub(super) cells: Vec<(&'static str, Cell)>,
+}
+
+/// One figure.
+#[derive(Debug, Clone)]
+pub(super) enum Cell {
+    /// A median, a 95th percentile.
+    Figure(f64, f64),
+    /// Something that has no figure, in words.
+    Words(String),
+}
+
+/// Everything that was measured.
+#[derive(Default)]
+pub(super) struct Table {
+    pub(super) rows: Vec<Row>,
+}
+
+/// The columns, in the order in which people look for them.
+const COLUMNS: &[&str] = &["floor", "wharf", "dtach", "screen", "tmux"];
+
+impl Row {
+    pub(super) fn new(what: impl Into<String>, unit: Unit) -> Self {
+        Self { what: what.into(), unit, cells: Vec::new() }
+    }
+
+    pub(super) fn samples(&mut self, who: &'static str, samples: &Samples) {
+        if let (Some(median), Some(most)) = (samples.median(), samples.percentile(0.95)) {
+            self.cells.push((who, Cell::Figure(median, most)));
+        }
+    }
+
+    pub(super) fn figure(&mut self, who: &'static str, value: f64) {
+        self.cells.push((who, Cell::Figure(value, value)));
+    }
+
+    pub(super) fn words(&mut self, who: &'static str, words: impl Into<String>) {
+        self.cells.push((who, Cell::Words(words.into())));
+    }
+
+    fn median(&self, who: &str) -> Option<f64> {
+        self.cells.iter().find(|(name, _)| *name == who).and_then(|(_, cell)| match cell {
+            Cell::Figure(median, _) => Some(*median),
+            Cell::Words(_) => None,
+        })
+    }
+
+    fn cell(&self, who: &str) -> String {
+        let Some((_, cell)) = self.cells.iter().find(|(name, _)| *name == who) else { return "–".to_owned() };
+        let (median, most) = match cell {
+            Cell::Words(words) => return words.clone(),
+            Cell::Figure(median, most) => (*median, *most),
+        };
+        let mut text = match self.unit {
+            Unit::Micros => format!("{} µs (p95 {})", digits(median), digits(most)),
+            Unit::CpuPerGigabyte => format!("{} ms/GB", digits(median)),
+            Unit::Rate => format!("{} MB/s", digits(median)),
+            Unit::Kilobytes => format!("{} KB", digits(median)),
+            Unit::Growth => format!("{median:.2}×"),
+        };
+        if who != "floor"
+            && let Some(floor) = self.median("floor").filter(|floor| *floor > 0.0)
+        {
+            let _ = write!(text, " **{:.2}×**", median / floor);
+        }
+        text
+    }
+}
+
+impl Table {
+    pub(super) fn find(&self, what: &str, who: &str) -> Option<f64> {
+        self.rows.iter().find(|row| row.what == what)?.median(who)
+    }
+
+    /// As Markdown, which is readable as it is.
+    pub(super) fn markdown(&self) -> String {
+        let mut text = format!("| | {} |\n|---|{}\n", COLUMNS.join(" | "), "---|".repeat(COLUMNS.len()));
+        for row in &self.rows {
+            let cells: Vec<String> = COLUMNS.iter().map(|who| row.cell(who)).collect();
+            let _ = writeln!(text, "| {} | {} |", row.what, cells.join(" | "));
+        }
+        text
+    }
+}
+
+fn digits(value: f64) -> String {
+    if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.1}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_stand_beside_figures() {
+        let mut row = Row::new("create", Unit::Micros);
+        row.figure("floor", 200.0);
+        row.figure("wharf", 300.0);
+        row.words("tmux", "loses bytes");
+        let table = Table { rows: vec![row] };
+        let text = table.markdown();
+        assert_eq!(
+            text.lines().last().unwrap(),
+            "| create | 200 µs (p95 200) | 300 µs (p95 300) **1.50×** | – | – | loses bytes |"
+        );
+        assert_eq!(table.find("create", "wharf"), Some(300.0));
+    }
+}

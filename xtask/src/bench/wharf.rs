@@ -1,0 +1,244 @@
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+
+use super::contestant::{Contestant, Creator, Line, Paste, Reader};
+use super::http::Http;
+use super::kept::Kept;
+use super::place::Place;
+use crate::instance::Instance;
+use crate::process;
+
+/// Wharf as users get it, in an instance of its own.
+pub(super) struct Wharf {
+    place: Rc<Place>,
+    instance: Instance,
+}
+
+impl Wharf {
+    pub(super) fn new(place: &Rc<Place>, wharf: &Path) -> Result<Self> {
+        let instance = Instance::new(wharf)?;
+        // The daemon runs from here on, as the servers of the others do.
+        instance.run(&["ls"])?;
+        Ok(Self { place: Rc::clone(place), instance })
+    }
+
+    fn wharf<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = self.instance.command(args);
+        command.env("WHARF_BENCH", self.place.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn state(&self) -> PathBuf {
+        self.instance.home().join(".local/state/wharf")
+    }
+
+    fn http(&self) -> Result<Http> {
+        Http::connect(&self.state().join("daemon.sock"))
+    }
+
+    fn holder(&self, session: &str) -> Result<HolderLine> {
+        HolderLine::connect(&self.state().join("names").join(session).join("sock"))
+    }
+}
+
+impl Contestant for Wharf {
+    fn name(&self) -> &'static str {
+        "wharf"
+    }
+
+    fn detaches(&self) -> bool {
+        true
+    }
+
+    fn create(&self, session: &str, argv: &[String]) -> Command {
+        let mut command = self.wharf(["run", "-d", "--name", session, "--"]);
+        command.args(argv);
+        command
+    }
+
+    fn creator(&self, _ready: &[String]) -> Result<Option<Box<dyn Creator>>> {
+        Ok(Some(Box::new(DaemonCreator { http: self.http()? })))
+    }
+
+    fn line(&self, session: &str) -> Result<Option<Box<dyn Line>>> {
+        Ok(Some(Box::new(self.holder(session)?)))
+    }
+
+    fn relayed_line(&self, session: &str) -> Result<Option<Box<dyn Line>>> {
+        Ok(Some(Box::new(DaemonLine {
+            http: self.http()?,
+            path: format!("/v1/sessions/{session}/write?within_ms=5000"),
+            echo: self.holder(session)?,
+        })))
+    }
+
+    fn attach(&self, session: &str) -> Option<Command> {
+        Some(self.instance.command(["attach", session]))
+    }
+
+    fn send(&self, session: &str, text: &str) -> Option<Command> {
+        Some(self.wharf(["write", session, text]))
+    }
+
+    fn list(&self) -> Option<Command> {
+        Some(self.wharf(["ls"]))
+    }
+
+    fn tail(&self, session: &str) -> Option<Command> {
+        Some(self.wharf(["logs", "-n", "50", session]))
+    }
+
+    fn paste(&self, session: &str, file: &Path) -> Result<Option<Vec<Command>>> {
+        let mut command = self.wharf(["write", session, "-"]);
+        command.stdin(File::open(file)?);
+        Ok(Some(vec![command]))
+    }
+
+    fn paste_line(&self, session: &str) -> Result<Option<Box<dyn Paste>>> {
+        Ok(Some(Box::new(self.holder(session)?)))
+    }
+
+    fn reader(&self, session: &str) -> Result<Option<Reader>> {
+        let mut child = self.wharf(["logs", "-f", session]).stdout(Stdio::piped()).spawn().context("wharf logs")?;
+        let from = OwnedFd::from(child.stdout.take().context("a pipe")?);
+        Ok(Some(Reader { from, process: Some(Kept(child)) }))
+    }
+
+    fn servers(&self) -> Vec<i32> {
+        let ours = |pid: &i32| {
+            let holder = process::program(*pid).is_some_and(|path| path.ends_with("wharf-holder"));
+            holder || process::command_line(*pid).contains(" daemon")
+        };
+        self.instance.processes().into_iter().filter(ours).collect()
+    }
+
+    fn forget(&self, session: &str) -> Result<()> {
+        self.instance.run(&["rm", "--force", session]).map(drop)
+    }
+}
+
+/// Starts sessions over a kept connection to the daemon.
+struct DaemonCreator {
+    http: Http,
+}
+
+impl Creator for DaemonCreator {
+    fn ask(&mut self, session: &str, argv: &[String]) -> Result<()> {
+        let request = json!({ "spec": { "name": session, "argv": argv, "dir": "/" } });
+        self.http.post("/v1/sessions", "application/json", request.to_string().as_bytes())
+    }
+
+    fn answer(&mut self) -> Result<()> {
+        self.http.answer().map(drop)
+    }
+}
+
+/// A connection to a session's holder, which sends output as it comes.
+struct HolderLine {
+    socket: UnixStream,
+    pending: Vec<u8>,
+    sequence: u32,
+}
+
+/// Frames of the holder's protocol, in the few kinds that are needed here.
+const INPUT: u8 = 4;
+const READ: u8 = 11;
+const WELCOME: u8 = 128;
+const ACK: u8 = 129;
+const ERROR: u8 = 130;
+const OUTPUT: u8 = 131;
+
+impl HolderLine {
+    fn connect(path: &Path) -> Result<Self> {
+        let socket = UnixStream::connect(path).with_context(|| path.display().to_string())?;
+        socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+        let mut line = Self { socket, pending: Vec::new(), sequence: 0 };
+        line.send(1, br#"{"role":"program"}"#)?;
+        line.until(WELCOME)?;
+        line.send(READ, &u64::MAX.to_le_bytes())?;
+        Ok(line)
+    }
+
+    fn send(&mut self, kind: u8, payload: &[u8]) -> Result<()> {
+        self.sequence += 1;
+        let mut frame = vec![kind, 0, 0, 0];
+        frame.extend_from_slice(&self.sequence.to_le_bytes());
+        frame.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+        frame.extend_from_slice(payload);
+        Ok(self.socket.write_all(&frame)?)
+    }
+
+    /// The payload of the next frame of one kind; others are passed over.
+    fn until(&mut self, wanted: u8) -> Result<Vec<u8>> {
+        let mut bytes = [0; 65536];
+        loop {
+            while let Some(header) = self.pending.first_chunk::<12>() {
+                let kind = header[0];
+                let length = u32::from_le_bytes([header[8], header[9], header[10], header[11]]) as usize;
+                if self.pending.len() < 12 + length {
+                    break;
+                }
+                let payload: Vec<u8> = self.pending.drain(..12 + length).skip(12).collect();
+                if kind == ERROR {
+                    bail!("the holder refused: {}", String::from_utf8_lossy(&payload));
+                }
+                if kind == wanted {
+                    return Ok(payload);
+                }
+            }
+            match self.socket.read(&mut bytes)? {
+                0 => bail!("the holder closed the connection"),
+                length => self.pending.extend_from_slice(&bytes[..length]),
+            }
+        }
+    }
+
+    fn echo(&mut self, byte: u8) -> Result<()> {
+        while !self.until(OUTPUT)?.get(9..).is_some_and(|output| output.contains(&byte)) {}
+        Ok(())
+    }
+}
+
+impl Line for HolderLine {
+    fn round_trip(&mut self, byte: u8) -> Result<Duration> {
+        let began = Instant::now();
+        self.send(INPUT, &[byte])?;
+        self.echo(byte)?;
+        Ok(began.elapsed())
+    }
+}
+
+impl Paste for HolderLine {
+    fn paste(&mut self, bytes: &[u8]) -> Result<()> {
+        self.send(INPUT, bytes)?;
+        self.until(ACK).map(drop)
+    }
+}
+
+/// Input through the daemon, echo as it arrives.
+struct DaemonLine {
+    http: Http,
+    path: String,
+    echo: HolderLine,
+}
+
+impl Line for DaemonLine {
+    fn round_trip(&mut self, byte: u8) -> Result<Duration> {
+        let began = Instant::now();
+        self.http.post(&self.path, "application/octet-stream", &[byte])?;
+        self.echo.echo(byte)?;
+        let elapsed = began.elapsed();
+        self.http.answer()?;
+        Ok(elapsed)
+    }
+}

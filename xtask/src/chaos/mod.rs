@@ -1,0 +1,70 @@
+//! Kills our own processes at random moments while agents work, then accounts for every line.
+
+mod account;
+mod agents;
+mod chatter;
+mod victims;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use crate::flags::Flags;
+use crate::instance::{self, Instance};
+use crate::random::Random;
+
+use self::agents::Agents;
+use self::chatter::Chatter;
+use self::victims::Victims;
+
+/// `cargo xtask chaos`
+pub(crate) fn task(mut flags: Flags) -> Result<()> {
+    let agents: usize = flags.value("agents")?.unwrap_or(50);
+    let kills: usize = flags.value("kills")?.unwrap_or(200);
+    let rate: u64 = flags.value("rate")?.unwrap_or(100_000);
+    let seed: u64 = flags.value("seed")?.unwrap_or_else(|| u64::from(std::process::id()));
+    // The longest that one kill waits for its moment.
+    let pause: u64 = flags.value("pause")?.unwrap_or(300);
+    let wharf: Option<PathBuf> = flags.value("wharf")?;
+    let victims = match (flags.switch("holders"), flags.switch("both")) {
+        (false, false) => Victims::Daemon,
+        (true, false) => Victims::Holders,
+        (_, true) => Victims::Both,
+    };
+    flags.finish()?;
+
+    let wharf = match wharf {
+        Some(path) => path,
+        None => instance::build_release()?,
+    };
+    println!("chaos: {agents} agents at {rate} B/s, {kills} kills of {victims}, seed {seed}");
+    let began = Instant::now();
+    let mut random = Random::new(seed);
+    let instance = Arc::new(Instance::new(&wharf)?);
+    let agents = Agents::start(&instance, agents, rate)?;
+    println!("{:>6.1} s  agents run", began.elapsed().as_secs_f64());
+
+    let chatter = Chatter::start(&instance, agents.names(), seed);
+    let outcome = victims.kill(&instance, &agents, kills, Duration::from_millis(pause), &mut random);
+    let chat = chatter.finish();
+    let killed = outcome?;
+    println!("{:>6.1} s  {killed} killed", began.elapsed().as_secs_f64());
+
+    let report = agents.finish(&instance, &chat)?;
+    println!("{:>6.1} s  agents ended", began.elapsed().as_secs_f64());
+    let left = instance.finish(Duration::from_secs(10));
+
+    print!("{report}");
+    println!("{chat}");
+    println!(
+        "left behind           {}",
+        left.as_ref().map_or_else(ToString::to_string, |()| "nothing".to_owned())
+    );
+    if report.faults() > 0 || chat.faults() > 0 || left.is_err() {
+        bail!("chaos: something was lost (seed {seed})");
+    }
+    println!("chaos: nothing lost in {killed} kills");
+    Ok(())
+}

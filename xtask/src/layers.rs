@@ -1,0 +1,142 @@
+use anyhow::{Result, bail};
+
+use crate::flags::Flags;
+use crate::metadata::{self, Package};
+
+/// The height of each crate. A dependency must stand lower than what depends on it.
+const RANKS: &[(&str, u32)] = &[
+    ("wharf-model", 0),
+    ("wharf-log", 1),
+    ("wharf-backend", 1),
+    ("wharf-api", 1),
+    ("wharf-holder", 2),
+    ("wharf-store", 2),
+    ("wharf-local", 3),
+    ("wharf-engine", 4),
+    ("wharf-server", 5),
+    ("wharf-cli", 5),
+    ("wharf", 6),
+    ("xtask", 7),
+];
+
+/// Crates that may use only some of what stands below them.
+const NARROW: &[(&str, &[&str])] = &[
+    // The wire is a contract of its own: it knows plain data and nothing else of ours.
+    ("wharf-api", &["wharf-model"]),
+    // The command line is a client. `logs` and `attach` read files and holders; nothing reaches the engine.
+    ("wharf-cli", &["wharf-model", "wharf-log", "wharf-holder", "wharf-api"]),
+    // What everything else runs on top of must not know any backend.
+    ("wharf-engine", &["wharf-model", "wharf-log", "wharf-backend", "wharf-store"]),
+];
+
+/// Heavy foreign crates and the only ones of ours that may use them.
+const OWNERS: &[(&str, &[&str])] = &[
+    ("rusqlite", &["wharf-store"]),
+    ("axum", &["wharf-server"]),
+    ("clap", &["wharf-cli"]),
+    (
+        "tokio",
+        &["wharf-backend", "wharf-local", "wharf-engine", "wharf-api", "wharf-server", "wharf-cli", "wharf"],
+    ),
+];
+
+/// `cargo xtask layers`
+pub(crate) fn task(flags: Flags) -> Result<()> {
+    flags.finish()?;
+    let packages: Vec<Package> = metadata::packages()?.into_iter().filter(|package| package.ours).collect();
+    let faults = faults(&packages);
+    if !faults.is_empty() {
+        bail!("crate dependencies must point downwards:\n  {}", faults.join("\n  "));
+    }
+    println!("{} crates, every dependency points downwards", packages.len());
+    Ok(())
+}
+
+fn faults(packages: &[Package]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for package in packages {
+        let name = package.name.as_str();
+        let Some(height) = rank(name) else {
+            faults.push(format!("{name} has no rank: give it one in xtask/src/layers.rs"));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            let below = dependency.name.as_str();
+            match rank(below) {
+                Some(depth) if depth >= height => faults.push(format!("{name} must not depend on {below}")),
+                // Tests may look sideways at anything lower; what is shipped may not.
+                Some(_) if !dependency.dev && !listed(NARROW, name, below) => {
+                    faults.push(format!("{name} must not depend on {below}: it has a list of its own"));
+                }
+                None if !dependency.dev && !owned(below, name) => {
+                    faults.push(format!("{name} must not depend on {below}, which has owners"));
+                }
+                _ => {}
+            }
+        }
+    }
+    faults
+}
+
+fn rank(name: &str) -> Option<u32> {
+    RANKS.iter().find(|(crate_, _)| *crate_ == name).map(|(_, rank)| *rank)
+}
+
+fn listed(lists: &[(&str, &[&str])], name: &str, item: &str) -> bool {
+    lists.iter().find(|(crate_, _)| *crate_ == name).is_none_or(|(_, list)| list.contains(&item))
+}
+
+fn owned(foreign: &str, by: &str) -> bool {
+    listed(OWNERS, foreign, by)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::Dependency;
+
+    fn package(name: &str, dependencies: &[(&str, bool)]) -> Package {
+        Package {
+            name: name.into(),
+            version: String::new(),
+            licence: None,
+            dependencies: dependencies
+                .iter()
+                .map(|(name, dev)| Dependency { name: (*name).into(), dev: *dev })
+                .collect(),
+            ours: true,
+        }
+    }
+
+    fn check(name: &str, dependencies: &[(&str, bool)]) -> Vec<String> {
+        faults(&[package(name, dependencies)])
+    }
+
+    #[test]
+    fn downwards_is_fine() {
+        assert!(
+            check("wharf-engine", &[("wharf-model", false), ("wharf-store", false), ("serde", false)])
+                .is_empty()
+        );
+        assert!(check("wharf-engine", &[("wharf-local", true)]).is_empty(), "tests may use a real backend");
+    }
+
+    #[test]
+    fn upwards_sideways_and_unknown_are_faults() {
+        assert_eq!(
+            check("wharf-log", &[("wharf-engine", false)]),
+            ["wharf-log must not depend on wharf-engine"]
+        );
+        assert_eq!(check("wharf-log", &[("wharf-backend", true)]).len(), 1, "the same height");
+        assert_eq!(check("wharf-cli", &[("wharf-engine", false)]).len(), 1, "a client");
+        assert_eq!(check("wharf-api", &[("wharf-log", false)]).len(), 1);
+        assert_eq!(check("wharf-new", &[]).len(), 1, "no rank");
+    }
+
+    #[test]
+    fn heavy_crates_have_owners() {
+        assert_eq!(check("wharf-holder", &[("tokio", false)]).len(), 1);
+        assert!(check("wharf-holder", &[("tokio", true)]).is_empty());
+        assert!(check("wharf-store", &[("rusqlite", false)]).is_empty());
+    }
+}
