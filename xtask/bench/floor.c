@@ -88,20 +88,33 @@ static int create(char **argv) {
     return 0;
 }
 
+/* Orders come in any pieces; each line is one. Terminals are closed once their commands have ended. */
 static int creator(int argc, char **argv) {
-    char line[64], *words[16];
+    enum { MOST = 1024 };
+    char text[4096], *words[16];
+    size_t have = 0;
+    int count = 0, masters[MOST];
+    pid_t pids[MOST];
     if (argc > 14) return 2;
     memcpy(words, argv, argc * sizeof *argv);
-    words[argc] = line, words[argc + 1] = NULL;
-    setvbuf(stdin, NULL, _IONBF, 0);
+    words[argc + 1] = NULL;
     for (;;) {
-        ssize_t n = read(0, line, sizeof line - 1);
+        ssize_t n = read(0, text + have, sizeof text - have);
         if (n <= 0) return 0;
-        line[n - 1] = 0;
-        pid_t pid;
-        int master = start(words, &pid);
-        waitpid(pid, NULL, 0);
-        close(master);
+        have += n;
+        for (char *end; (end = memchr(text, '\n', have));) {
+            *end = 0;
+            words[argc] = text;
+            if (count < MOST) masters[count] = start(words, &pids[count]), count++;
+            have -= end + 1 - text;
+            memmove(text, end + 1, have);
+        }
+        for (int i = 0; i < count; i++) {
+            if (waitpid(pids[i], NULL, WNOHANG) != pids[i]) continue;
+            close(masters[i]);
+            count--;
+            masters[i] = masters[count], pids[i] = pids[count], i--;
+        }
     }
 }
 

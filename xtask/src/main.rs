@@ -1,5 +1,6 @@
 //! Every task of this repository. `cargo xtask` lists them.
 
+mod bench;
 mod chaos;
 mod counter;
 mod flags;
@@ -7,6 +8,7 @@ mod instance;
 mod layers;
 mod licences;
 mod metadata;
+mod pages;
 mod process;
 mod random;
 mod setup;
@@ -35,10 +37,16 @@ const TASKS: &[Task] = &[
         about: "check the licence of every dependency against deny.toml",
         run: licences::task,
     },
+    Task { name: "pages", about: "check that the tests which the docs name exist", run: pages::task },
     Task {
         name: "chaos",
         about: "kill the daemon or holders under load, then account for every line",
         run: chaos::task,
+    },
+    Task {
+        name: "bench",
+        about: "measure Wharf beside tmux, dtach, screen and a bare C floor",
+        run: bench::task,
     },
     Task { name: "counter", about: "the agent that the chaos run starts", run: counter::task },
 ];

@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 
 use crate::flags::Flags;
 use crate::step::{cargo, has, in_ci, step};
-use crate::{layers, licences, setup};
+use crate::{layers, licences, pages, setup};
 
 /// `cargo xtask test`: everything, cheapest first.
 pub(crate) fn task(flags: Flags) -> Result<()> {
@@ -16,6 +16,7 @@ pub(crate) fn task(flags: Flags) -> Result<()> {
     step("format", cargo().args(["fmt", "--all", "--check"]))?;
     layers::task(Flags::new(Vec::new()))?;
     licences::task(Flags::new(Vec::new()))?;
+    pages::task(Flags::new(Vec::new()))?;
     step(
         "clippy",
         cargo().args(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),

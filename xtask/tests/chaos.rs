@@ -12,7 +12,7 @@ fn wharf() -> PathBuf {
         if !cfg!(debug_assertions) {
             build.arg("--release");
         }
-        assert!(build.status().unwrap().success(), "wharf does not build");
+        assert!(build.status().expect("cargo runs").success(), "wharf does not build");
     }
     beside
 }
@@ -24,7 +24,7 @@ fn chaos(args: &[&str]) {
         .arg(wharf())
         .args(args)
         .output()
-        .unwrap();
+        .expect("xtask runs");
     let shown =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{shown}");

@@ -14,7 +14,7 @@ use crate::log_reader::LogReader;
 use crate::query::Query;
 use crate::{
     BackendStatus, Check, DaemonStatus, EnvRequest, GcItem, GcRequest, ManyRequest, Outcome, PipeRequest,
-    RenameRequest, Selector, StartRequest, Started, linux,
+    RenameRequest, Selector, StartRequest, Started, Summary, linux,
 };
 
 /// How long answers may take. A daemon that dies is noticed at once; these are for one that hangs.
@@ -89,7 +89,9 @@ impl Client {
     pub async fn stop_daemon(&self) -> Answer<()> {
         let connection = self.connection().await?;
         // Watched before it is asked to go: afterwards its pid might be another's.
-        let daemon = linux::Watched::pid(connection.peer.pid);
+        let pid = connection.peer.pid;
+        // A daemon inside this process ends without it.
+        let daemon = if pid == std::process::id() as i32 { Ok(None) } else { linux::Watched::pid(pid) };
         self.keep(connection);
         self.post::<_, Option<()>>("/v1/daemon/stop".into(), &()).await?;
         let system = |error| Failure::system("cannot wait for the daemon's end", &error);
@@ -106,21 +108,20 @@ impl Client {
         self.post("/v1/sessions".into(), request).await
     }
 
-    /// Sessions, all of them when the selector is empty.
+    /// Sessions in full, all of them when the selector is empty.
     pub async fn sessions(&self, selector: &Selector) -> Answer<Vec<Session>> {
+        self.get(Query::from(selector).after("/v1/sessions")).await
+    }
+
+    /// Sessions in brief, all of them when the selector is empty.
+    pub async fn summaries(&self, selector: &Selector) -> Answer<Vec<Summary>> {
         decode(&self.sessions_raw(selector).await?)
     }
 
-    /// The same as JSON text, which nobody has to parse.
+    /// The JSON text of [`Client::summaries`], which nobody has to parse.
     pub async fn sessions_raw(&self, selector: &Selector) -> Answer<Bytes> {
-        self.ask(
-            Method::GET,
-            Query::from(selector).after("/v1/sessions"),
-            None,
-            Bytes::new(),
-            self.timeouts.answer,
-        )
-        .await
+        let target = Query::from(selector).push("brief", "true").after("/v1/sessions");
+        self.ask(Method::GET, target, None, Bytes::new(), self.timeouts.answer).await
     }
 
     /// One session, by name or id.

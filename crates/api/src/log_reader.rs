@@ -116,7 +116,53 @@ fn gap_of(headers: &HeaderMap) -> Option<(Offset, Offset)> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
+
+    /// Answers each connection with the next of these, and gives back the first lines that were asked.
+    async fn answers(listener: tokio::net::UnixListener, texts: Vec<&'static str>) -> Vec<String> {
+        let mut asked = Vec::new();
+        for text in texts {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            asked.push(String::from_utf8(head).unwrap().lines().next().unwrap().to_owned());
+            stream.write_all(text.as_bytes()).await.unwrap();
+        }
+        asked
+    }
+
+    #[tokio::test]
+    async fn a_gap_is_reported_and_reading_goes_on_behind_it() {
+        let root = tempfile::tempdir().unwrap();
+        let socket = root.path().join("sock");
+        let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+        let server = tokio::spawn(answers(
+            listener,
+            vec![
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nwharf-gap: 8-20\r\n\r\n",
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nd\r\n0\r\nwharf-problem: {\"code\":\"busy\",\"detail\":\"x\"}\r\n\r\n",
+            ],
+        ));
+        let mut reader = Client::new(&socket).log("a", Offset(5), true).await.unwrap();
+        let data = |offset, bytes: &'static str| {
+            Some(LogChunk::Data { offset: Offset(offset), bytes: bytes.into() })
+        };
+        assert_eq!(reader.next().await.unwrap(), data(5, "abc"));
+        assert_eq!(reader.next().await.unwrap(), Some(LogChunk::Gap { from: Offset(8), to: Offset(20) }));
+        assert_eq!(reader.next().await.unwrap(), data(20, "d"));
+        assert_eq!(reader.next().await.unwrap_err(), Failure::new(Code::Busy, "x"));
+        assert_eq!(
+            server.await.unwrap(),
+            [
+                "GET /v1/sessions/a/log?from=5&follow=true HTTP/1.1",
+                "GET /v1/sessions/a/log?from=20&follow=true HTTP/1.1"
+            ]
+        );
+    }
 
     #[test]
     fn a_gap_is_two_offsets() {

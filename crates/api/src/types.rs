@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use wharf_model::{Capabilities, ExitRecord, Failure, Millis, Name, Session, Spec, Text};
+use wharf_model::{Capabilities, ExitRecord, Failure, Millis, Name, Session, SessionId, Spec, State, Text};
 
 /// `GET /v1/daemon`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +39,53 @@ pub struct Started {
     pub session: Session,
     /// Whether this request made it.
     pub created: bool,
+}
+
+/// A session as `GET /v1/sessions?brief=true` lists it: what scripts rely on, and the command. A long list is
+/// short to send and to read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Its id.
+    pub id: SessionId,
+    /// Its name.
+    pub name: Name,
+    /// Its group.
+    pub group: Option<Name>,
+    /// Its backend.
+    pub backend: String,
+    /// What it is doing.
+    pub state: State,
+    /// The command's pid while it runs.
+    pub pid: Option<i32>,
+    /// The directory that it runs in.
+    pub dir: Text,
+    /// When it was created.
+    pub created: Millis,
+    /// How many terminals are attached.
+    pub attached: u32,
+    /// How it ended.
+    pub exit: Option<ExitRecord>,
+    /// The command.
+    #[serde(default)]
+    pub argv: Vec<Text>,
+}
+
+impl From<&Session> for Summary {
+    fn from(session: &Session) -> Self {
+        Self {
+            id: session.id.clone(),
+            name: session.name.clone(),
+            group: session.group.clone(),
+            backend: session.backend.clone(),
+            state: session.state,
+            pid: session.pid,
+            dir: session.dir.clone(),
+            created: session.created,
+            attached: session.attached,
+            exit: session.exit.clone(),
+            argv: session.argv.clone(),
+        }
+    }
 }
 
 /// Which sessions an operation is for: all that match every part that is given.

@@ -170,6 +170,7 @@ async fn records_are_private_and_say_what_the_test_said() {
         ended: Millis(2),
         log_end: Offset(6),
         leftovers: 0,
+        survivors: 0,
     };
     fake.end(&ticket.id, record.clone());
     let path = ticket.dir.as_path().join(Home::EXIT);

@@ -28,14 +28,21 @@ impl DetachKeys {
             return Err(format!("{text:?} names no detach keys: write ctrl-\\ or ctrl-p,ctrl-q or none"));
         }
         let steps = keys.iter().map(|key| spellings(key)).collect::<Result<_, _>>();
-        Ok(Self { shown: text.to_owned(), steps: steps.map_err(|why| format!("detach keys {text:?}: {why}"))? })
+        Ok(Self {
+            shown: text.to_owned(),
+            steps: steps.map_err(|why| format!("detach keys {text:?}: {why}"))?,
+        })
     }
 }
 
 /// `ctrl-x`, `Ctrl+X` and `C-x` as `C-x`; anything else as it is.
 fn canonical(word: &str) -> String {
     let lower = word.to_ascii_lowercase();
-    match lower.strip_prefix("ctrl-").or_else(|| lower.strip_prefix("ctrl+")).or_else(|| lower.strip_prefix("c-")) {
+    match lower
+        .strip_prefix("ctrl-")
+        .or_else(|| lower.strip_prefix("ctrl+"))
+        .or_else(|| lower.strip_prefix("c-"))
+    {
         Some(rest) if !rest.is_empty() => format!("C-{rest}"),
         _ => word.to_owned(),
     }
@@ -63,17 +70,23 @@ impl fmt::Display for DetachKeys {
 /// Looks for the detach keys in input that arrives in any pieces.
 pub(crate) struct Watch {
     keys: DetachKeys,
-    /// How many keys of the sequence were pressed.
-    step: usize,
-    /// Bytes that may belong to the sequence and are not passed on yet.
+    /// Bytes that may belong to the keys and are not passed on yet.
     held: Vec<u8>,
-    /// Where in `held` the key that is being typed starts.
-    key: usize,
+}
+
+/// What the bytes that are held back are.
+enum Look {
+    /// All of the keys.
+    Whole,
+    /// Perhaps a part of them.
+    Part,
+    /// Something else.
+    Other,
 }
 
 impl Watch {
     pub(crate) fn new(keys: DetachKeys) -> Self {
-        Self { keys, step: 0, held: Vec::new(), key: 0 }
+        Self { keys, held: Vec::new() }
     }
 
     /// Appends to `out` what is for the session. True when the keys were pressed: the rest is nobody's.
@@ -84,46 +97,34 @@ impl Watch {
         }
         for &byte in bytes {
             self.held.push(byte);
-            while !self.held.is_empty() {
-                let typed = &self.held[self.key..];
-                let ways = &self.keys.steps[self.step];
-                if ways.iter().any(|way| way == typed) {
-                    self.step += 1;
-                    self.key = self.held.len();
-                    if self.step == self.keys.steps.len() {
-                        return true;
-                    }
-                    break;
+            loop {
+                match self.look() {
+                    Look::Whole => return true,
+                    Look::Part => break,
+                    // The first byte goes on, and the others are looked at anew.
+                    Look::Other => out.push(self.held.remove(0)),
                 }
-                if ways.iter().any(|way| way.starts_with(typed)) {
-                    break;
-                }
-                // Not the keys: the first byte goes on, and the others are looked at anew.
-                let again = self.held.split_off(1);
-                out.append(&mut self.held);
-                self.step = 0;
-                self.key = 0;
-                if again.is_empty() {
-                    break;
-                }
-                if self.feed(&again, out) {
-                    return true;
-                }
-                break;
             }
         }
         // An escape alone is a key of its own: it must not wait for the next one.
-        if self.step == 0 && self.held.first() == Some(&0x1b) && self.held.len() < 3 {
-            self.release(out);
+        if self.held.first() == Some(&0x1b) && self.held.len() < 3 {
+            out.append(&mut self.held);
         }
         false
     }
 
-    /// Passes on what was held back.
-    pub(crate) fn release(&mut self, out: &mut Vec<u8>) {
-        out.append(&mut self.held);
-        self.step = 0;
-        self.key = 0;
+    fn look(&self) -> Look {
+        let mut rest = self.held.as_slice();
+        for ways in &self.keys.steps {
+            if let Some(way) = ways.iter().find(|way| rest.starts_with(way)) {
+                rest = &rest[way.len()..];
+            } else if ways.iter().any(|way| way.starts_with(rest)) {
+                return Look::Part;
+            } else {
+                return Look::Other;
+            }
+        }
+        Look::Whole
     }
 }
 

@@ -77,9 +77,9 @@ pub(crate) fn parse_moment(text: &str, now: Millis) -> Result<Millis, String> {
     if let Ok(ago) = parse_millis(text) {
         return Ok(Millis(now.0.saturating_sub(ago.0)));
     }
-    let time: jiff::Timestamp = text
-        .parse()
-        .map_err(|_| format!("{text:?} is no time: write 5m for five minutes ago, or 2026-01-31T12:00:00Z"))?;
+    let time: jiff::Timestamp = text.parse().map_err(|_| {
+        format!("{text:?} is no time: write 5m for five minutes ago, or 2026-01-31T12:00:00Z")
+    })?;
     Ok(Millis(u64::try_from(time.as_millisecond()).unwrap_or(0)))
 }
 
@@ -90,13 +90,22 @@ mod tests {
     #[test]
     fn durations_are_read() {
         let cases = [
-            ("0", 0), ("5", 5_000), ("1.5", 1_500), ("500ms", 500), ("10m", 600_000), ("1h30m", 5_400_000),
-            ("7d", 604_800_000), ("2w", 1_209_600_000), ("0.5s", 500), ("1m0.5s", 60_500),
+            ("0", 0),
+            ("5", 5_000),
+            ("1.5", 1_500),
+            ("500ms", 500),
+            ("10m", 600_000),
+            ("1h30m", 5_400_000),
+            ("7d", 604_800_000),
+            ("2w", 1_209_600_000),
+            ("0.5s", 500),
+            ("1m0.5s", 60_500),
         ];
         for (text, millis) in cases {
             assert_eq!(parse_millis(text), Ok(Millis(millis)), "{text}");
         }
-        for bad in ["", "-1", "5x", "m", "1h30", "inf", "nan", "1e3", "99999999999999999999d", "1.2.3", " 5"] {
+        for bad in ["", "-1", "5x", "m", "1h30", "inf", "nan", "1e3", "99999999999999999999d", "1.2.3", " 5"]
+        {
             assert!(parse(bad).is_err(), "{bad:?} was taken");
         }
     }

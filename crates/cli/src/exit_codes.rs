@@ -4,7 +4,10 @@ pub const EXIT_CODES: &[(&str, &str)] = &[
     ("1", "a check failed (doctor)"),
     ("2", "the command line, a name or the configuration is wrong (invalid, invalid_name)"),
     ("3", "no such session, or no daemon runs (not_found)"),
-    ("4", "the session is in the wrong state, or the name is taken (name_taken, ended, running, not_started)"),
+    (
+        "4",
+        "the session is in the wrong state, or the name is taken (name_taken, ended, running, not_started)",
+    ),
     ("5", "not allowed (forbidden)"),
     ("6", "this backend or host cannot do that (unsupported, limit_refused)"),
     ("7", "a daemon, session or backend cannot be reached (unavailable, unreachable, locked)"),

@@ -31,7 +31,9 @@ pub(crate) fn tree() -> Command {
         .disable_help_subcommand(true)
         .subcommands(verbs)
         .subcommand(
-            Command::new("help").about("Show help on a verb, or on exit-codes").arg(Arg::new("topic").value_name("VERB")),
+            Command::new("help")
+                .about("Show help on a verb, or on exit-codes")
+                .arg(Arg::new("topic").value_name("VERB")),
         )
 }
 

@@ -14,6 +14,7 @@ mod dispatch;
 mod duration;
 mod exit_codes;
 mod help;
+mod inner_terminal;
 mod log_text;
 mod output;
 mod place;
@@ -28,6 +29,7 @@ mod start;
 mod table;
 mod terminal;
 mod trouble;
+mod typing;
 mod variables;
 mod verb;
 

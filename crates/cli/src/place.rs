@@ -26,7 +26,10 @@ pub(crate) fn session(home: &Home, key: &str) -> Result<PathBuf, Failure> {
         }
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
         Err(error) => {
-            return Err(Failure::system(format_args!("cannot look up the session {:?}", name.as_str()), &error));
+            return Err(Failure::system(
+                format_args!("cannot look up the session {:?}", name.as_str()),
+                &error,
+            ));
         }
     }
     let id: SessionId = key.parse().map_err(|_| missing())?;
@@ -71,9 +74,12 @@ mod tests {
         symlink("../sessions/0000000000000000", home.names().join("dangling")).unwrap();
         assert_eq!(session(&home, "demo").unwrap(), home.session(&id));
         assert_eq!(session(&home, id.as_str()).unwrap(), home.session(&id));
-        for (key, code) in
-            [("dem", Code::NotFound), ("dangling", Code::NotFound), ("../demo", Code::InvalidName), ("", Code::InvalidName)]
-        {
+        for (key, code) in [
+            ("dem", Code::NotFound),
+            ("dangling", Code::NotFound),
+            ("../demo", Code::InvalidName),
+            ("", Code::InvalidName),
+        ] {
             assert_eq!(session(&home, key).unwrap_err().code, code, "{key:?}");
         }
         assert_eq!(exit(&home.session(&id)).unwrap(), None);

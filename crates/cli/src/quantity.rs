@@ -37,7 +37,11 @@ pub(crate) fn parse_size(text: &str) -> Result<Size, String> {
     let wrong = || format!("{text:?} is no size: write COLUMNSxROWS, 120x40");
     let (cols, rows) = text.split_once(['x', 'X', '×']).ok_or_else(wrong)?;
     let size = Size { cols: cols.parse().map_err(|_| wrong())?, rows: rows.parse().map_err(|_| wrong())? };
-    if size == size.sane() { Ok(size) } else { Err(format!("{text:?} is no size: 1x1 to 4096x4096 is possible")) }
+    if size == size.sane() {
+        Ok(size)
+    } else {
+        Err(format!("{text:?} is no size: 1x1 to 4096x4096 is possible"))
+    }
 }
 
 /// An amount with one digit after the point where it helps: `512B`, `1.5M`, `12G`.
@@ -48,7 +52,11 @@ pub(crate) fn human_bytes(bytes: u64) -> String {
         amount /= 1024.0;
         unit += 1;
     }
-    if unit == 0 || amount >= 10.0 { format!("{amount:.0}{}", UNITS[unit]) } else { format!("{amount:.1}{}", UNITS[unit]) }
+    if unit == 0 || amount >= 10.0 {
+        format!("{amount:.0}{}", UNITS[unit])
+    } else {
+        format!("{amount:.1}{}", UNITS[unit])
+    }
 }
 
 #[cfg(test)]

@@ -65,7 +65,8 @@ impl Policy for Quiet {
     }
 
     fn escape(&mut self, body: &[u8]) -> bool {
-        body != b"Z"
+        // The end of a string that is none says nothing.
+        !matches!(body, b"Z" | b"\\")
     }
 
     fn csi(&mut self, body: &[u8]) -> bool {
@@ -77,10 +78,11 @@ impl Policy for Quiet {
         match (last, between) {
             // Status, attributes, terminal parameters, printing.
             (b'n', b"") => marker == b'>',
-            (b'c' | b'x' | b'i', b"") => false,
-            // Version; modes; the kitty keyboard's flags; xterm's key and graphics settings.
+            (b'c' | b'x' | b'i', b"")
+            // Modes, and what else xterm and its forebears report.
+            | (b'p' | b'u' | b'w', b"$") | (b'u', b"&") | (b'y', b"*") | (b'|', b"'") | (b'R', b"#") => false,
+            // Version; the kitty keyboard's flags; xterm's key and graphics settings.
             (b'q', b"") => marker != b'>',
-            (b'p' | b'u' | b'w', b"$") | (b'u', b"&") | (b'y', b"*") | (b'|', b"'") | (b'R', b"#") => false,
             (b'u' | b'm' | b'S', b"") => marker != b'?',
             // Of the window's operations only the title stack is about what is shown.
             (b't', b"") => marker != 0 || parameters.starts_with(b"22") || parameters.starts_with(b"23"),
@@ -141,32 +143,87 @@ mod tests {
     #[test]
     fn questions_are_dropped() {
         let questions: &[&[u8]] = &[
-            b"\x1b[6n", b"\x1b[5n", b"\x1b[?6n", b"\x1b[?996n", b"\x1b[c", b"\x1b[0c", b"\x1b[>c", b"\x1b[=c",
-            b"\x1b[>q", b"\x1b[>0q", b"\x1b[?2004$p", b"\x1b[4$p", b"\x1b[?u", b"\x1b[14t", b"\x1b[18t",
-            b"\x1b[21t", b"\x1b[x", b"\x1b[1x", b"\x1b]10;?\x07", b"\x1b]11;?\x1b\\", b"\x1b]4;1;?\x07",
-            b"\x1b]4;1;red;2;?\x07", b"\x1b]52;c;?\x07", b"\x1b]52;c;aGk=\x07", b"\x1b]7501;?\x07",
-            b"\x1b]12;?\xc2\x9c", b"\x1bP$qm\x1b\\", b"\x1bP+q544e\x1b\\", b"\x05", b"\x1bZ", b"\xc2\x9b6n",
-            b"\xc2\x9d10;?\x07", b"\x1b_Gi=1,a=q;AAAA\x1b\\", b"\x1b[1;1;1;1;1;1*y", b"\x1b[1$w", b"\x1b['|",
-            b"\x1b[?4m", b"\x1b[?1;1;0S", b"\x1b]1337;ReportCellSize\x07", b"\x1b]60\x07", b"\x1b]21;fg=?\x07",
-            b"\x1b[5i", b"\x1b[8;50;100t", b"\x1b[?1004h", b"\x1b[?2048h", b"\x1b[\x056n",
+            b"\x1b[6n",
+            b"\x1b[5n",
+            b"\x1b[?6n",
+            b"\x1b[?996n",
+            b"\x1b[c",
+            b"\x1b[0c",
+            b"\x1b[>c",
+            b"\x1b[=c",
+            b"\x1b[>q",
+            b"\x1b[>0q",
+            b"\x1b[?2004$p",
+            b"\x1b[4$p",
+            b"\x1b[?u",
+            b"\x1b[14t",
+            b"\x1b[18t",
+            b"\x1b[21t",
+            b"\x1b[x",
+            b"\x1b[1x",
+            b"\x1b]10;?\x07",
+            b"\x1b]11;?\x1b\\",
+            b"\x1b]4;1;?\x07",
+            b"\x1b]4;1;red;2;?\x07",
+            b"\x1b]52;c;?\x07",
+            b"\x1b]52;c;aGk=\x07",
+            b"\x1b]7501;?\x07",
+            b"\x1b]12;?\xc2\x9c",
+            b"\x1bP$qm\x1b\\",
+            b"\x1bP+q544e\x1b\\",
+            b"\x05",
+            b"\x1bZ",
+            b"\xc2\x9b6n",
+            b"\xc2\x9d10;?\x07",
+            b"\x1b_Gi=1,a=q;AAAA\x1b\\",
+            b"\x1b[1;1;1;1;1;1*y",
+            b"\x1b[1$w",
+            b"\x1b['|",
+            b"\x1b[?4m",
+            b"\x1b[?1;1;0S",
+            b"\x1b]1337;ReportCellSize\x07",
+            b"\x1b]60\x07",
+            b"\x1b]21;fg=?\x07",
+            b"\x1b[5i",
+            b"\x1b[8;50;100t",
+            b"\x1b[?1004h",
+            b"\x1b[?2048h",
+            b"\x1b[\x056n",
             b"\x1bPtmux;\x1b\x1b[6n\x1b\\",
         ];
         for question in questions {
             let around = [b"a".as_slice(), question, b"b"].concat();
             let shown = filter(&[&around]);
             // What is left of a broken string may be text, but nothing that a terminal acts on.
-            assert!(!shown.contains(&0x1b) && !shown.contains(&0x05), "{:?} gave {:?}", question, shown);
-            assert!(shown.starts_with(b"a") && shown.ends_with(b"b"), "{:?} gave {:?}", question, shown);
+            assert!(!shown.contains(&0x1b) && !shown.contains(&0x05), "{question:?} gave {shown:?}");
+            assert!(shown.starts_with(b"a") && shown.ends_with(b"b"), "{question:?} gave {shown:?}");
         }
     }
 
     #[test]
     fn what_is_shown_passes() {
         let passing: &[&[u8]] = &[
-            b"plain\r\n\ttext", "é漢🚢".as_bytes(), b"\x1b[1;31mred\x1b[0m", b"\x1b[2J\x1b[H", b"\x1b[?1049h",
-            b"\x1b[?2004h", b"\x1b[2 q", b"\x1b[>1u", b"\x1b[<u", b"\x1b[!p", b"\x1b]0;title\x07",
-            b"\x1b]8;;http://x/?a\x1b\\link\x1b]8;;\x1b\\", b"\x1b]11;#000000\x07", b"\x1b(B", b"\x1bc", b"\x1b7",
-            b"\x1bPq#0;2;0;0;0#0~~@@\x1b\\", b"\x1b[22;0t", b"\x1b]133;A\x07", b"\x1b[>4;2m", b"\xff\xfe",
+            b"plain\r\n\ttext",
+            "é漢🚢".as_bytes(),
+            b"\x1b[1;31mred\x1b[0m",
+            b"\x1b[2J\x1b[H",
+            b"\x1b[?1049h",
+            b"\x1b[?2004h",
+            b"\x1b[2 q",
+            b"\x1b[>1u",
+            b"\x1b[<u",
+            b"\x1b[!p",
+            b"\x1b]0;title\x07",
+            b"\x1b]8;;http://x/?a\x1b\\link\x1b]8;;\x1b\\",
+            b"\x1b]11;#000000\x07",
+            b"\x1b(B",
+            b"\x1bc",
+            b"\x1b7",
+            b"\x1bPq#0;2;0;0;0#0~~@@\x1b\\",
+            b"\x1b[22;0t",
+            b"\x1b]133;A\x07",
+            b"\x1b[>4;2m",
+            b"\xff\xfe",
         ];
         for bytes in passing {
             assert_eq!(filter(&[bytes]), *bytes, "{:?}", String::from_utf8_lossy(bytes));
@@ -199,6 +256,14 @@ mod tests {
     }
 
     #[test]
+    fn dropping_bytes_never_joins_others_to_a_control() {
+        // Without the ENQ the title would end at once, and a question would follow it.
+        let shown = filter(&[b"\x1b]0;t\xc2\x05\x9c\xc2\x05\x9b6n\x07"]);
+        assert_eq!(shown, b"\x1b]0;t6n\x07");
+        assert_eq!(filter(&[b"\xc2\x1b[6n\x9b6n"]), b"6n");
+    }
+
+    #[test]
     fn endless_sequences_are_bounded() {
         let mut endless = b"\x1b[".to_vec();
         endless.extend(std::iter::repeat_n(b'1', 1 << 20));
@@ -214,10 +279,25 @@ mod tests {
         let bit = prop_oneof![
             prop::collection::vec(any::<u8>(), 0..6),
             prop::sample::select(vec![
-                b"\x1b[".to_vec(), b"\x1b]".to_vec(), b"\x1bP".to_vec(), b"\x1b_".to_vec(), b"\x1b".to_vec(),
-                b"\x1b\\".to_vec(), b"\x07".to_vec(), b"6n".to_vec(), b"10;?".to_vec(), b"52;c;?".to_vec(),
-                b"\xc2".to_vec(), b"\x9b".to_vec(), b"\x9c".to_vec(), b"q".to_vec(), b"$q".to_vec(),
-                b"?1004h".to_vec(), b"0;t".to_vec(), b"\x18".to_vec(), b"text".to_vec(),
+                b"\x1b[".to_vec(),
+                b"\x1b]".to_vec(),
+                b"\x1bP".to_vec(),
+                b"\x1b_".to_vec(),
+                b"\x1b".to_vec(),
+                b"\x1b\\".to_vec(),
+                b"\x07".to_vec(),
+                b"6n".to_vec(),
+                b"10;?".to_vec(),
+                b"52;c;?".to_vec(),
+                b"\xc2".to_vec(),
+                b"\x9b".to_vec(),
+                b"\x9c".to_vec(),
+                b"q".to_vec(),
+                b"$q".to_vec(),
+                b"?1004h".to_vec(),
+                b"0;t".to_vec(),
+                b"\x18".to_vec(),
+                b"text".to_vec(),
             ]),
         ];
         prop::collection::vec(bit, 0..40).prop_map(|bits| bits.concat())
@@ -243,6 +323,7 @@ mod tests {
         fn no_cursor_report_is_ever_asked(bytes in hostile()) {
             let shown = filter(&[&bytes]);
             prop_assert!(!shown.windows(4).any(|window| window == b"\x1b[6n"));
+            prop_assert!(!shown.windows(4).any(|window| window == b"\xc2\x9b6n"));
             prop_assert!(!shown.contains(&0x05));
         }
     }

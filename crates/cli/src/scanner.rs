@@ -47,6 +47,16 @@ enum State {
     SkipCsi,
 }
 
+/// How many bytes follow this one in a character of UTF-8.
+fn continuation_of(byte: u8) -> u8 {
+    match byte {
+        0xc3..=0xdf => 1,
+        0xe0..=0xef => 2,
+        0xf0..=0xf4 => 3,
+        _ => 0,
+    }
+}
+
 /// The state machine; `P` decides.
 pub(crate) struct Scanner<P> {
     policy: P,
@@ -123,12 +133,14 @@ impl<P: Policy> Scanner<P> {
             State::Ground => self.text(byte, out),
             State::Upper => {
                 self.state = State::Ground;
-                if (0x80..=0x9f).contains(&byte) {
-                    self.upper(byte);
-                } else {
-                    self.policy.text(0xc2, out);
-                    self.continuation = 1;
-                    self.text(byte, out);
+                match byte {
+                    0x80..=0x9f => self.upper(byte),
+                    0xa0..=0xbf => {
+                        self.policy.text(0xc2, out);
+                        self.policy.text(byte, out);
+                    }
+                    // Half a character: what follows it must not make a whole one of it.
+                    _ => self.text(byte, out),
                 }
             }
             State::Escape => self.escape(byte, out),
@@ -160,12 +172,7 @@ impl<P: Policy> Scanner<P> {
                 self.state = State::Upper;
             }
             _ => {
-                self.continuation = match byte {
-                    0xc3..=0xdf => 1,
-                    0xe0..=0xef => 2,
-                    0xf0..=0xf4 => 3,
-                    _ => 0,
-                };
+                self.continuation = continuation_of(byte);
                 self.policy.text(byte, out);
             }
         }
@@ -271,7 +278,19 @@ impl<P: Policy> Scanner<P> {
                 self.begin(State::Escape, &[ESC]);
                 return self.escape(byte, out);
             }
-            (0xc2, _) => self.string_data(0xc2, out),
+            (0xc2, 0x80..=0x9f) => {
+                // A control of the upper half does the same.
+                if self.state == State::Pass {
+                    out.extend_from_slice(b"\x1b\\");
+                }
+                self.ground();
+                return self.upper(byte);
+            }
+            (0xc2, 0xa0..=0xbf) => {
+                self.string_data(0xc2, out);
+                self.continuation = 1;
+            }
+            // Half a character is dropped, as outside of strings.
             _ => {}
         }
         match byte {
@@ -289,7 +308,18 @@ impl<P: Policy> Scanner<P> {
 
     fn string_data(&mut self, byte: u8, out: &mut Vec<u8>) {
         match self.state {
-            State::Osc => self.hold(byte, State::Skip),
+            // Controls mean nothing inside a string, except to terminals that act on them all the same.
+            State::Osc | State::Pass if byte < 0x20 && !byte.is_ascii_whitespace() => self.continuation = 0,
+            State::Pass if byte > 0x7e => {}
+            State::Osc => {
+                let follows = (0x80..=0xbf).contains(&byte);
+                if follows && self.continuation == 0 && byte < 0xa0 {
+                    return;
+                }
+                self.continuation =
+                    if follows { self.continuation.saturating_sub(1) } else { continuation_of(byte) };
+                self.hold(byte, State::Skip);
+            }
             State::Pass => out.push(byte),
             _ => {
                 self.skipped += 1;

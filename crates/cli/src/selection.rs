@@ -1,5 +1,7 @@
 //! Which sessions a verb is for, and what became of each.
 
+use std::fmt::Write as _;
+
 use wharf_api::{ManyRequest, Outcome, Selector};
 use wharf_model::{ExitRecord, Failure, Name, Reason};
 
@@ -52,7 +54,8 @@ impl Filter {
     pub(crate) fn chosen(self, names: Vec<String>) -> Result<Selector, Failure> {
         let selector = self.with(names)?;
         if selector == Selector::default() {
-            return Err(invalid("no session was named").hint("give names, --group GROUP, --label KEY[=VALUE] or --all"));
+            return Err(invalid("no session was named")
+                .hint("give names, --group GROUP, --label KEY[=VALUE] or --all"));
         }
         Ok(selector)
     }
@@ -65,7 +68,9 @@ impl Filter {
         for label in self.labels {
             let (key, value) = label.split_once('=').unwrap_or((&label, ""));
             if key.is_empty() {
-                return Err(invalid(format!("{label:?} is no label")).hint("write --label KEY or --label KEY=VALUE"));
+                return Err(
+                    invalid(format!("{label:?} is no label")).hint("write --label KEY or --label KEY=VALUE")
+                );
             }
             labels.insert(key.to_owned(), value.to_owned());
         }
@@ -78,7 +83,7 @@ pub(crate) fn apply(
     done: &str,
     json: bool,
     request: &ManyRequest,
-    ask: impl AsyncFn(wharf_api::Client, &ManyRequest) -> Result<Vec<Outcome>, Failure>,
+    ask: impl AsyncFnOnce(wharf_api::Client, &ManyRequest) -> Result<Vec<Outcome>, Failure>,
 ) -> Done {
     let outcomes = crate::call::once(async |client| ask(client, request).await)?;
     if json {
@@ -118,7 +123,7 @@ pub(crate) fn ending(exit: &ExitRecord) -> String {
         _ => {}
     }
     if exit.leftovers > 0 {
-        words.push_str(&format!(", {} left-over processes ended", exit.leftovers));
+        let _ = write!(words, ", {} left-over processes ended", exit.leftovers);
     }
     words
 }

@@ -127,7 +127,9 @@ mod tests {
 
     #[test]
     fn signals_have_names_and_numbers() {
-        for (word, signal) in [("TERM", 15), ("SIGTERM", 15), ("sigint", 2), ("9", 9), ("usr1", 10), ("64", 64)] {
+        for (word, signal) in
+            [("TERM", 15), ("SIGTERM", 15), ("sigint", 2), ("9", 9), ("usr1", 10), ("64", 64)]
+        {
             assert_eq!(number(word), Some(signal), "{word}");
         }
         for bad in ["", "0", "65", "-9", "SIG", "NOPE", "15x"] {

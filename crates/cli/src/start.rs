@@ -5,13 +5,15 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use wharf_model::{
-    After, Backoff, Environment, EnvironmentBase, Failure, Home, Limits, Millis, Name, Port, Restart, Size, Spec, Text,
+    After, Backoff, Environment, EnvironmentBase, Failure, Home, Limits, Millis, Name, Port, Restart, Size,
+    Spec, Text,
 };
 
 use crate::trouble::invalid;
 use crate::{config, duration, ports, quantity, selection, terminal, variables};
 
 /// What to run, where, and how to look after it.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct StartArgs {
     /// The session's name; one is made up when absent
@@ -150,7 +152,8 @@ impl StartArgs {
             None => config::load(home)?.backend,
             named => named,
         };
-        let size = self.size.or_else(|| io::stdout().is_terminal().then(|| terminal::size(io::stdout())).flatten());
+        let size =
+            self.size.or_else(|| io::stdout().is_terminal().then(|| terminal::size(io::stdout())).flatten());
         Ok(Spec {
             name: self.name,
             group: self.group,
@@ -184,7 +187,9 @@ impl StartArgs {
             _ => EnvironmentBase::Caller,
         };
         let caller = match base {
-            EnvironmentBase::Caller => std::env::vars_os().map(|(name, value)| (name.into(), value.into())).collect(),
+            EnvironmentBase::Caller => {
+                std::env::vars_os().map(|(name, value)| (name.into(), value.into())).collect()
+            }
             _ => Vec::new(),
         };
         let mut changes = Vec::new();
@@ -214,8 +219,11 @@ fn labels(texts: &[String]) -> Result<std::collections::BTreeMap<String, String>
 fn absolute(path: &Path) -> Result<Text, Failure> {
     let here = || {
         std::env::current_dir().map_err(|error| {
-            Failure::new(wharf_model::Code::NoDirectory, format!("the directory here cannot be found: {error}"))
-                .hint("-w DIR names another")
+            Failure::new(
+                wharf_model::Code::NoDirectory,
+                format!("the directory here cannot be found: {error}"),
+            )
+            .hint("-w DIR names another")
         })
     };
     if path == Path::new(".") {
@@ -238,7 +246,11 @@ impl StandardInput {
     /// The content of a file; `-` is standard input.
     fn file(&mut self, path: &Path) -> Result<Vec<u8>, Failure> {
         let cannot = |error: &io::Error| {
-            let code = if error.kind() == io::ErrorKind::NotFound { wharf_model::Code::Invalid } else { wharf_model::Code::Internal };
+            let code = if error.kind() == io::ErrorKind::NotFound {
+                wharf_model::Code::Invalid
+            } else {
+                wharf_model::Code::Internal
+            };
             Failure::new(code, format!("cannot read {}: {error}", path.display()))
         };
         let mut bytes = Vec::new();

@@ -46,7 +46,9 @@ impl Table {
 pub(crate) fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => '\u{fffd}',
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
+                '\u{fffd}'
+            }
             c if c.is_control() => '\u{fffd}',
             c => c,
         })
@@ -57,8 +59,8 @@ pub(crate) fn clean(text: &str) -> String {
 pub(crate) fn command_line(argv: &[wharf_model::Text]) -> String {
     let word = |text: &wharf_model::Text| {
         let text = text.lossy();
-        let plain = !text.is_empty()
-            && text.chars().all(|c| c.is_alphanumeric() || "-_=+./,:@%^".contains(c));
+        let plain =
+            !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_=+./,:@%^".contains(c));
         if plain { text.into_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
     };
     argv.iter().map(word).collect::<Vec<_>>().join(" ")

@@ -80,8 +80,12 @@ impl Modes {
             bytes.extend_from_slice(format!("\x1b[?{mode}l").as_bytes());
         }
         // Mouse, focus, paste, size reports, synchronised output, cursor keys, keypad; wrapping and cursor on.
-        bytes.extend_from_slice(b"\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l");
-        bytes.extend_from_slice(b"\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[?2031l\x1b[?2048l\x1b[?1l\x1b>\x1b[?7h\x1b[?25h");
+        bytes.extend_from_slice(
+            b"\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l",
+        );
+        bytes.extend_from_slice(
+            b"\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[?2031l\x1b[?2048l\x1b[?1l\x1b>\x1b[?7h\x1b[?25h",
+        );
         // Character set, colours, the cursor's shape.
         bytes.extend_from_slice(b"\x0f\x1b(B\x1b[0m\x1b[0 q");
         bytes
@@ -124,7 +128,9 @@ impl Policy for Noted {
                 self.keyboards = self.keyboards.saturating_sub(count);
             }
             [b'>', b'4', rest @ .., b'm'] => self.other_keys = !matches!(rest, b"" | b";0"),
-            [parameters @ .., b'r'] if parameters.iter().all(|byte| byte.is_ascii_digit() || *byte == b';') => {
+            [parameters @ .., b'r']
+                if parameters.iter().all(|byte| byte.is_ascii_digit() || *byte == b';') =>
+            {
                 self.region = !parameters.is_empty();
             }
             _ => {}

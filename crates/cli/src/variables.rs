@@ -17,7 +17,7 @@ pub(crate) fn change(
     let Some(at) = bytes.iter().position(|&byte| byte == b'=') else {
         let name = name(bytes)?;
         let value = inherited(text).ok_or_else(|| {
-            invalid(format!("the variable {text:?} is not set here, so it cannot be passed on"))
+            invalid(format!("the variable {} is not set here, so it cannot be passed on", text.display()))
                 .hint("-e NAME=VALUE gives it a value")
         })?;
         return Ok(Change::Set(name, value.into()));
@@ -71,7 +71,7 @@ pub(crate) fn file(bytes: &[u8], path: &OsStr) -> Result<Vec<Change>, Failure> {
         if !after[..end].trim_ascii().is_empty() && !after[..end].trim_ascii().starts_with(b"#") {
             return Err(wrong(line, "there is something after the closing quote"));
         }
-        line += 1 + rest[..used].iter().filter(|&&byte| byte == b'\n').count();
+        line += rest[..used].split(|&byte| byte == b'\n').count();
         rest = after.get(end + 1..).unwrap_or_default();
     }
     Ok(changes)
@@ -133,8 +133,13 @@ mod tests {
         let text = b"# comment\n\nA=1\n  export B = x y \nC=\"two\\nlines \\\"q\\\" $(no)\" # note\nD='one\ntwo'\r\nE=\nF=crlf\r\nG=last";
         let read = file(text, OsStr::new("f")).unwrap();
         let expected = [
-            set("A", "1"), set("B", " x y "), set("C", "two\nlines \"q\" $(no)"), set("D", "one\ntwo"), set("E", ""),
-            set("F", "crlf"), set("G", "last"),
+            set("A", "1"),
+            set("B", " x y "),
+            set("C", "two\nlines \"q\" $(no)"),
+            set("D", "one\ntwo"),
+            set("E", ""),
+            set("F", "crlf"),
+            set("G", "last"),
         ];
         assert_eq!(read, expected);
     }

@@ -25,4 +25,6 @@ pub(crate) struct StopAsked {
     pub(crate) by: String,
     /// Absent where nobody waits for this stop alone.
     pub(crate) reply: Option<oneshot::Sender<Result<ExitRecord>>>,
+    /// Whether it was tried before on a connection that broke.
+    pub(crate) again: bool,
 }

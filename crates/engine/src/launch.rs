@@ -43,7 +43,7 @@ fn nul(text: &Text) -> bool {
     text.as_bytes().contains(&0)
 }
 
-fn variable(name: &Text, value: &Text) -> Result<()> {
+pub(crate) fn variable(name: &Text, value: &Text) -> Result<()> {
     if name.is_empty() || name.as_bytes().contains(&b'=') || nul(name) || nul(value) {
         // The value may be a secret; the name is not.
         return Err(Failure::new(Code::Invalid, format!("the variable {name:?} cannot be set"))

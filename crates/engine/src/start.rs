@@ -173,7 +173,7 @@ impl Engine {
     }
 
     /// Whether a session that is not in memory is over beyond doubt.
-    async fn is_past(&self, id: &SessionId) -> Result<bool> {
+    pub(crate) async fn is_past(&self, id: &SessionId) -> Result<bool> {
         if let Some(handle) = self.shared.registry.by_id(id) {
             return Ok(handle.is_over());
         }

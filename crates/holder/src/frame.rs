@@ -163,6 +163,13 @@ impl Decoder {
         Ok(Some((header, &self.bytes[start..self.at])))
     }
 
+    /// How many bytes the next frame lacks, as far as can be told: its header first, then its payload.
+    pub fn missing(&self) -> usize {
+        let rest = &self.bytes[self.at..];
+        let head = rest.first_chunk::<HEADER>().and_then(|head| Header::decode(head).ok());
+        head.map_or(HEADER, |header| HEADER + header.length as usize).saturating_sub(rest.len())
+    }
+
     /// Gives the memory back where nothing waits in it.
     pub fn rest(&mut self) {
         if self.at == self.bytes.len() {

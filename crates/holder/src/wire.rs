@@ -153,6 +153,9 @@ pub struct Status {
     /// How the command ended, where its leftovers are still being ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<ExitRecord>,
+    /// Whether the input of a pipe session was ended: whoever keeps a duplicate of it must let go too.
+    #[serde(default)]
+    pub input_closed: bool,
     /// Bytes of output that could not be kept for want of disk.
     #[serde(default)]
     pub dropped: u64,

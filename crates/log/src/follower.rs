@@ -51,3 +51,10 @@ impl std::os::fd::AsFd for Follower {
         self.watch.as_fd()
     }
 }
+
+#[cfg(target_os = "linux")]
+impl std::os::fd::AsRawFd for Follower {
+    fn as_raw_fd(&self) -> std::os::fd::RawFd {
+        std::os::fd::AsFd::as_fd(self).as_raw_fd()
+    }
+}

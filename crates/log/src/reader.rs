@@ -88,18 +88,26 @@ impl Reader {
             if let Some(chunk) = self.read_segment(buf)? {
                 return Ok(chunk);
             }
-            let Some(next) = self.next_segment()? else { return Ok(Chunk::End) };
-            // Only now, with a later segment in hand, is the end of this one final.
-            if let Some(chunk) = self.read_segment(buf)? {
+            if let Some(chunk) = self.read_beyond(buf)? {
                 return Ok(chunk);
             }
-            let (from, to) = (self.position, next.first);
-            self.segment = Some(next);
-            if from < to {
-                self.position = to;
-                return Ok(Chunk::Gap { from: Offset(from), to: Offset(to) });
-            }
         }
+    }
+
+    /// Goes on after the segment seemed to end; none if it is now at the beginning of another.
+    fn read_beyond(&mut self, buf: &mut [u8]) -> io::Result<Option<Chunk>> {
+        let Some(next) = self.next_segment()? else { return Ok(Some(Chunk::End)) };
+        // Only now, with a later segment in hand, is the end of this one final.
+        if let Some(chunk) = self.read_segment(buf)? {
+            return Ok(Some(chunk));
+        }
+        let (from, to) = (self.position, next.first);
+        self.segment = Some(next);
+        if from >= to {
+            return Ok(None);
+        }
+        self.position = to;
+        Ok(Some(Chunk::Gap { from: Offset(from), to: Offset(to) }))
     }
 
     /// The segment that the last data came from.
@@ -109,7 +117,9 @@ impl Reader {
 
     fn read_segment(&mut self, buf: &mut [u8]) -> io::Result<Option<Chunk>> {
         let Some(segment) = &self.segment else { return Ok(None) };
-        let len = segment.log.read_at(buf, self.position - segment.first)?;
+        let place = self.position - segment.first;
+        // No file reaches that far, and the system calls such a place an error.
+        let len = if place > i64::MAX as u64 { 0 } else { segment.log.read_at(buf, place)? };
         if len == 0 {
             return Ok(None);
         }
@@ -189,6 +199,24 @@ impl Listing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Retention, Writer};
+
+    #[test]
+    fn bytes_that_came_between_the_end_and_the_next_segment_are_read() {
+        let home = tempfile::tempdir().unwrap();
+        let mut writer = Writer::open(home.path(), Retention { total: u64::MAX, segment: 60 }).unwrap();
+        let mut reader = Reader::open(home.path(), Offset(0)).unwrap();
+        let mut buf = [0; 99];
+        writer.append(b"a").unwrap();
+        assert_eq!(reader.read(&mut buf).unwrap(), Chunk::Data { offset: Offset(0), len: 1 });
+        assert_eq!(reader.read_segment(&mut buf).unwrap(), None);
+        // Just now the segment gets its last bytes, and a successor.
+        writer.append(b"0123456789012").unwrap();
+        writer.append(b"b").unwrap();
+        assert_eq!(reader.read_beyond(&mut buf).unwrap(), Some(Chunk::Data { offset: Offset(1), len: 13 }));
+        assert_eq!(reader.read(&mut buf).unwrap(), Chunk::Data { offset: Offset(14), len: 1 });
+        assert_eq!(reader.segment.unwrap().first, 14);
+    }
 
     #[test]
     fn the_next_segment_holds_the_position_or_comes_after_it() {

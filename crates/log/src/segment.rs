@@ -235,4 +235,31 @@ mod tests {
         assert!(error.to_string().contains("00000000000000000007.log"), "{error}");
         assert!(!dir.index(7).exists());
     }
+    #[test]
+    fn the_index_outlives_the_bytes() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = Directory::at(home.path()).unwrap();
+        fs::write(dir.index(0), "").unwrap();
+        // Bytes that cannot be removed, for this once.
+        fs::create_dir(dir.log(0)).unwrap();
+        dir.remove_segment(0).unwrap_err();
+        assert!(dir.index(0).exists());
+    }
+    #[test]
+    fn a_listing_has_no_false_holes() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = Directory::at(home.path()).unwrap();
+        // A directory that the kernel hands out in several pieces, between which files are made.
+        for stranger in 0..1500 {
+            fs::write(dir.path().join(format!("a stranger with a long name {stranger}")), "").unwrap();
+        }
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| (0..3000).for_each(|first| fs::write(dir.log(first), "").unwrap()));
+            while !writer.is_finished() {
+                // One walk alone fails here.
+                let firsts = dir.segments().unwrap();
+                assert!(firsts.iter().copied().eq(0..firsts.len() as u64), "a hole in {firsts:?}");
+            }
+        });
+    }
 }

@@ -13,15 +13,23 @@ pub(crate) struct App {
     pub(crate) engine: Engine,
     pub(crate) home: Home,
     pub(crate) work: Work,
-    pub(crate) list: List,
+    pub(crate) full: List,
+    pub(crate) brief: List,
     pub(crate) started: Millis,
     writers: Mutex<HashMap<SessionId, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 impl App {
     pub(crate) fn new(engine: Engine, home: Home, work: Work) -> Self {
-        let (list, started) = (List::default(), SystemTime::now().into());
-        Self { engine, home, work, list, started, writers: Mutex::default() }
+        Self {
+            engine,
+            home,
+            work,
+            full: List::full(),
+            brief: List::brief(),
+            started: SystemTime::now().into(),
+            writers: Mutex::default(),
+        }
     }
 
     /// The turn to write to a session: a text that comes in pieces must not mix with another.

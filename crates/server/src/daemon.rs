@@ -1,10 +1,12 @@
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use wharf_api::private_directory;
 use wharf_backend::Backend;
 use wharf_engine::{Config, Engine};
+use wharf_local::LocalBackend;
 use wharf_model::{Code, Failure, Home};
 
 use crate::app::App;
@@ -24,11 +26,32 @@ pub struct Process {
 
 /// Runs the daemon of an instance in the foreground until it is asked to end. Sessions go on after it.
 ///
-/// `backends` makes the places that sessions can run in; the first is the default.
-pub fn run(home: Home, backends: impl FnOnce(Process) -> Result<Vec<Arc<dyn Backend>>, Failure>) -> ExitCode {
-    let ready = Ready::from_env();
-    log_to_stderr();
-    match start(&home, backends, ready) {
+/// Its sessions run on this host. [`run_with`] takes other places.
+pub fn run(home: &Home) -> ExitCode {
+    let local = OnceLock::new();
+    let backends = |process: Process| {
+        let options =
+            wharf_local::Options { descriptors: process.descriptor_limit, ..wharf_local::Options::new(home) };
+        Ok(vec![Arc::clone(local.get_or_init(|| Arc::new(LocalBackend::new(options)))) as Arc<dyn Backend>])
+    };
+    // Only once the instance is ours: a daemon that loses the race for it must leave nothing.
+    finish(start(home, backends, || {
+        if let Some(local) = local.get() {
+            local.warm_up();
+        }
+    }))
+}
+
+/// The same with places of the caller's choice; the first is the default.
+pub fn run_with(
+    home: &Home,
+    backends: impl FnOnce(Process) -> Result<Vec<Arc<dyn Backend>>, Failure>,
+) -> ExitCode {
+    finish(start(home, backends, || ()))
+}
+
+fn finish(ended: Result<(), Failure>) -> ExitCode {
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             tracing::error!(code = %failure.code, hint = failure.hint, "{failure}");
@@ -40,25 +63,15 @@ pub fn run(home: Home, backends: impl FnOnce(Process) -> Result<Vec<Arc<dyn Back
 fn start(
     home: &Home,
     backends: impl FnOnce(Process) -> Result<Vec<Arc<dyn Backend>>, Failure>,
-    ready: Ready,
+    once_ready: impl FnOnce(),
 ) -> Result<(), Failure> {
-    let opened = (|| {
-        linux::reset_signals().map_err(|error| Failure::system("cannot set up signals", &error))?;
-        let process = Process { descriptor_limit: linux::raise_descriptor_limit() };
-        // One thread: what the daemon does is short, sessions' output does not pass through it, and a second
-        // thread would only add wake-ups and memory.
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::system("cannot start the runtime", &error))?;
-        let daemon = runtime.block_on(async { Daemon::open(home, backends(process)?).await })?;
-        Ok((runtime, daemon))
-    })();
-    match opened {
+    let ready = Ready::from_env();
+    log_to_stderr();
+    match open(home, backends) {
         Ok((runtime, daemon)) => runtime.block_on(async {
-            let stopper = daemon.stopper();
-            end_on_signals(stopper)?;
+            end_on_signals(daemon.stopper())?;
             ready.ready();
+            once_ready();
             daemon.run().await;
             Ok(())
         }),
@@ -67,6 +80,22 @@ fn start(
             Err(failure)
         }
     }
+}
+
+fn open(
+    home: &Home,
+    backends: impl FnOnce(Process) -> Result<Vec<Arc<dyn Backend>>, Failure>,
+) -> Result<(Runtime, Daemon), Failure> {
+    linux::reset_signals().map_err(|error| Failure::system("cannot set up signals", &error))?;
+    let process = Process { descriptor_limit: linux::raise_descriptor_limit() };
+    // One thread: what the daemon does is short, sessions' output does not pass through it, and a second
+    // thread would only add wake-ups and memory.
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::system("cannot start the runtime", &error))?;
+    let daemon = runtime.block_on(async { Daemon::open(home, backends(process)?).await })?;
+    Ok((runtime, daemon))
 }
 
 /// A daemon that has its instance and listens.
@@ -92,9 +121,9 @@ impl Daemon {
     /// Takes the instance, finds its sessions again, and listens.
     pub async fn open(home: &Home, backends: Vec<Arc<dyn Backend>>) -> Result<Self, Failure> {
         private_directory(home.state())?;
-        let engine = Engine::open(Config::new(home.clone(), backends)).await.map_err(|failure| {
-            if failure.code == Code::Locked { locked(failure) } else { failure }
-        })?;
+        let engine = Engine::open(Config::new(home.clone(), backends))
+            .await
+            .map_err(|failure| if failure.code == Code::Locked { locked(&failure) } else { failure })?;
         let listener = match Listener::bind(&home.socket()) {
             Ok(listener) => listener,
             Err(failure) => {
@@ -116,12 +145,14 @@ impl Daemon {
     /// Serves until it is asked to end.
     pub async fn run(self) {
         serve::serve(self.listener, self.gate, self.work).await;
-        self.engine.close().await;
+        // On a thread of its own, so that this future can be sent between threads.
+        let (engine, runtime) = (self.engine, tokio::runtime::Handle::current());
+        let _ = tokio::task::spawn_blocking(move || runtime.block_on(engine.close())).await;
         tracing::info!("the daemon has ended; its sessions go on");
     }
 }
 
-fn locked(failure: Failure) -> Failure {
+fn locked(failure: &Failure) -> Failure {
     Failure::new(Code::Locked, format!("a daemon runs already: {failure}"))
         .hint("`wharf daemon status` shows it, `wharf daemon stop` ends it and leaves its sessions running")
 }
@@ -150,5 +181,9 @@ fn log_to_stderr() {
         .with_env_var("WHARF_LOG")
         .from_env_lossy();
     // Somebody who embeds the daemon may have set another up.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(std::io::stderr).try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(std::io::stderr)
+        .try_init();
 }

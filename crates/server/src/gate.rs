@@ -57,7 +57,10 @@ fn admit(peer: Peer, headers: &HeaderMap) -> Result<(), Failure> {
     match (hosts.next(), hosts.next()) {
         (Some(host), None) if known(host.as_bytes()) => Ok(()),
         (None, _) => Err(forbidden("a Host header is missing".into()).hint("send `Host: wharf`")),
-        _ => Err(forbidden("the Host header does not name this daemon".into()).hint("send `Host: wharf`, once")),
+        _ => {
+            Err(forbidden("the Host header does not name this daemon".into())
+                .hint("send `Host: wharf`, once"))
+        }
     }
 }
 

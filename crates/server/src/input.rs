@@ -22,7 +22,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Refusal> {
-        let media_type = request.headers().get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+        let media_type =
+            request.headers().get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
         let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
         if !essence.eq_ignore_ascii_case(b"application/json") {
             let failure = Failure::new(Code::Invalid, "the request's media type is not application/json");
@@ -30,7 +31,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
         }
         announced(request.headers(), LARGEST_JSON)?;
         let body = in_time(to_bytes(request.into_body(), LARGEST_JSON)).await?.map_err(|error| {
-            if error.to_string().contains("length limit") { too_large(LARGEST_JSON) } else { broke_off(&error) }
+            if error.to_string().contains("length limit") {
+                too_large(LARGEST_JSON)
+            } else {
+                broke_off(&error)
+            }
         })?;
         // The reader itself refuses what is nested more than 128 deep.
         serde_json::from_slice(&body)
@@ -41,7 +46,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
 
 /// Refuses a body that announces to be too large before any of it is read.
 pub(crate) fn announced(headers: &HeaderMap, most: usize) -> Result<(), Refusal> {
-    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let length =
+        headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > most as u64) { Err(too_large(most)) } else { Ok(()) }
 }
 

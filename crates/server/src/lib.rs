@@ -1,13 +1,13 @@
 //! The daemon: the engine behind HTTP/1.1 and JSON on a Unix socket.
 //!
-//! - [`run`] is `wharf daemon run`; [`Daemon`] is the same for a program that has a runtime of its own.
+//! - [`run`] is `wharf daemon run`, [`run_with`] the same with other backends; [`Daemon`] is the same for a program that has a runtime of its own.
 //! - A request passes the gate (same user, host, no origin), then a route. Routes are the only way to the engine.
 //! - Changes are carried out to their end though the asker hangs up; waits end with the daemon.
 //!
 //! | route | does |
 //! |---|---|
 //! | `GET /v1/daemon`, `POST /v1/daemon/stop` | the daemon itself |
-//! | `GET /v1/sessions?group=&label=K=V&name=&all=`, `POST /v1/sessions` | list, start |
+//! | `GET /v1/sessions?group=&label=K=V&name=&all=&brief=`, `POST /v1/sessions` | list, start |
 //! | `GET /v1/sessions/{key}` | one session |
 //! | `POST /v1/{stop,kill,signal,restart,remove}` | one operation on many sessions |
 //! | `POST /v1/sessions/{key}/{write,close-input,resize,rename,env,pipe}` | input and changes; `write?within_ms=` |
@@ -33,4 +33,4 @@ mod routes;
 mod serve;
 mod work;
 
-pub use daemon::{Daemon, Process, Stopper, run};
+pub use daemon::{Daemon, Process, Stopper, run, run_with};

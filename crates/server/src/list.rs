@@ -2,12 +2,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use wharf_api::Summary;
 use wharf_model::{Session, SessionId};
 
 /// The list of sessions as JSON text. What has not changed since the last time is not written again, so a list
 /// of a thousand costs little more than one of ten.
-#[derive(Default)]
-pub(crate) struct List(Mutex<Written>);
+pub(crate) struct List {
+    text: fn(&Session) -> serde_json::Result<Vec<u8>>,
+    written: Mutex<Written>,
+}
 
 /// A longer list is a history that somebody looks through; keeping its text would cost more than it saves.
 const MOST: usize = 4096;
@@ -22,9 +25,19 @@ struct Written {
 }
 
 impl List {
+    /// Every field of each session.
+    pub(crate) fn full() -> Self {
+        Self { text: |session| serde_json::to_vec(session), written: Mutex::default() }
+    }
+
+    /// What lists show of each session.
+    pub(crate) fn brief() -> Self {
+        Self { text: |session| serde_json::to_vec(&Summary::from(session)), written: Mutex::default() }
+    }
+
     /// The JSON array of these sessions.
     pub(crate) fn write(&self, sessions: Vec<Arc<Session>>) -> serde_json::Result<Bytes> {
-        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, text)) = &written.whole
             && same(of, &sessions)
         {
@@ -36,7 +49,7 @@ impl List {
             if text.len() > 1 {
                 text.push(b',');
             }
-            text.extend_from_slice(&written.part(session)?);
+            text.extend_from_slice(&written.part(session, self.text)?);
         }
         text.push(b']');
         let text = Bytes::from(text);
@@ -47,7 +60,7 @@ impl List {
 
     /// The JSON text of one session.
     pub(crate) fn one(&self, session: &Arc<Session>) -> serde_json::Result<Bytes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).part(session)
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).part(session, self.text)
     }
 }
 
@@ -61,13 +74,17 @@ impl Written {
         }
     }
 
-    fn part(&mut self, session: &Arc<Session>) -> serde_json::Result<Bytes> {
+    fn part(
+        &mut self,
+        session: &Arc<Session>,
+        text: fn(&Session) -> serde_json::Result<Vec<u8>>,
+    ) -> serde_json::Result<Bytes> {
         if let Some((of, text)) = self.parts.get(&session.id)
             && Arc::ptr_eq(of, session)
         {
             return Ok(text.clone());
         }
-        let text = Bytes::from(serde_json::to_vec(session.as_ref())?);
+        let text = Bytes::from(text(session)?);
         self.parts.insert(session.id.clone(), (Arc::clone(session), text.clone()));
         Ok(text)
     }
@@ -75,4 +92,83 @@ impl Written {
 
 fn same(a: &[Arc<Session>], b: &[Arc<Session>]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(a, b))
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_model::{Millis, Spec, State};
+
+    use super::*;
+
+    fn session(number: u64) -> Session {
+        let spec = Spec::new(["sh"], "/");
+        Session {
+            id: SessionId::new(Millis(1), number),
+            name: format!("s{number}").parse().unwrap(),
+            group: None,
+            backend: "fake".into(),
+            state: State::Running,
+            pid: Some(7),
+            dir: spec.dir,
+            created: Millis(1),
+            attached: 0,
+            exit: None,
+            argv: spec.argv,
+            labels: spec.labels,
+            tty: true,
+            run: 1,
+            detail: None,
+            since: Millis(1),
+            path: "/".into(),
+            ports: Vec::new(),
+            restart: spec.restart,
+            limits: spec.limits,
+            scope: wharf_model::Scope::default(),
+            holder: None,
+            size: spec.size,
+            isolation: "none".into(),
+            copy_to: None,
+        }
+    }
+
+    fn read(list: &List, sessions: &[Arc<Session>]) -> Vec<Session> {
+        serde_json::from_slice(&list.write(sessions.to_vec()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_list_is_always_what_the_sessions_are_now() {
+        let list = List::full();
+        assert_eq!(list.write(Vec::new()).unwrap(), "[]");
+        let mut sessions: Vec<Arc<Session>> = (0..300).map(|number| Arc::new(session(number))).collect();
+        let plain =
+            |sessions: &[Arc<Session>]| sessions.iter().map(|s| Session::clone(s)).collect::<Vec<_>>();
+        assert_eq!(read(&list, &sessions), plain(&sessions));
+        // One changes, one goes, one comes, and some are asked for alone.
+        sessions[7] = Arc::new(Session { state: State::Exited, ..session(7) });
+        sessions.remove(3);
+        sessions.push(Arc::new(session(1000)));
+        assert_eq!(read(&list, &sessions), plain(&sessions));
+        assert_eq!(read(&list, &sessions[5..9]), plain(&sessions[5..9]));
+        assert_eq!(read(&list, &sessions), plain(&sessions));
+    }
+
+    #[test]
+    fn what_has_not_changed_is_not_written_again() {
+        let list = List::brief();
+        let sessions: Vec<Arc<Session>> = (0..3).map(|number| Arc::new(session(number))).collect();
+        let first = list.write(sessions.clone()).unwrap();
+        let second = list.write(sessions.clone()).unwrap();
+        assert_eq!(first.as_ptr(), second.as_ptr());
+        let one = list.one(&sessions[0]).unwrap();
+        assert_eq!(one.as_ptr(), list.one(&sessions[0]).unwrap().as_ptr());
+    }
+
+    #[test]
+    fn a_removed_session_is_forgotten() {
+        let list = List::brief();
+        let sessions: Vec<Arc<Session>> = (0..500).map(|number| Arc::new(session(number))).collect();
+        list.write(sessions.clone()).unwrap();
+        list.write(sessions[..1].to_vec()).unwrap();
+        assert_eq!(list.written.lock().unwrap().parts.len(), 1);
+    }
 }

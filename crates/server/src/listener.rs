@@ -92,7 +92,8 @@ fn bind(path: &Path) -> Result<UnixListener, Failure> {
     }
     linux::bind(path).and_then(UnixListener::from_std).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            let message = format!("cannot listen on {}: something that is no socket is in its place", path.display());
+            let message =
+                format!("cannot listen on {}: something that is no socket is in its place", path.display());
             Failure::new(Code::Unavailable, message).hint(format!("move {} away", path.display()))
         }
         _ => Failure::system(format_args!("cannot listen on {}", path.display()), &error),

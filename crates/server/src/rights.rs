@@ -21,18 +21,21 @@ impl Rights {
     pub(crate) fn over(&self, verb: &str, sessions: &[Arc<Session>]) -> Result<(), Failure> {
         let Some(inside) = &self.inside else { return Ok(()) };
         match sessions.iter().find(|session| session.id != *inside) {
-            Some(other) => Err(refused(format!("{verb} session \"{}\"", other.name))),
+            Some(other) => Err(refused(&format!("{verb} session \"{}\"", other.name))),
             None => Ok(()),
         }
     }
 
     /// Refuses what concerns the whole instance.
     pub(crate) fn over_all(&self, what: &str) -> Result<(), Failure> {
-        if self.inside.is_some() { Err(refused(what.to_owned())) } else { Ok(()) }
+        if self.inside.is_some() { Err(refused(what)) } else { Ok(()) }
     }
 }
 
-fn refused(what: String) -> Failure {
-    Failure::new(Code::Forbidden, format!("cannot {what}: a command from inside a session may touch that session alone"))
-        .hint("start the session with --control-others to allow it")
+fn refused(what: &str) -> Failure {
+    Failure::new(
+        Code::Forbidden,
+        format!("cannot {what}: a command from inside a session may touch that session alone"),
+    )
+    .hint("start the session with --control-others to allow it")
 }

@@ -29,7 +29,9 @@ impl Work {
         task.await.unwrap_or_else(|error| {
             tracing::error!("a request failed by a fault: {error}");
             let message = "a fault of Wharf ended this request; the daemon and every session go on";
-            Err(Failure::new(Code::Internal, message).hint("the daemon's log has the details: please report it").into())
+            Err(Failure::new(Code::Internal, message)
+                .hint("the daemon's log has the details: please report it")
+                .into())
         })
     }
 
@@ -57,11 +59,6 @@ impl Work {
     /// Returns once nothing is being carried out.
     pub(crate) async fn done(&self) {
         let _ = self.count.subscribe().wait_for(|count| *count == 0).await;
-    }
-
-    /// Counts something as being carried out until the result is dropped.
-    pub(crate) fn count(&self) -> Counted {
-        Counted::new(self.count.clone())
     }
 
     /// How much is being carried out.

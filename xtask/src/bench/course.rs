@@ -3,7 +3,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::contestant::Contestant;
 use super::dtach::Dtach;
@@ -34,6 +34,8 @@ pub(super) struct Course {
 pub(super) struct Entry {
     pub(super) wharf: Option<PathBuf>,
     pub(super) quick: bool,
+    /// The processors that we may use.
+    pub(super) processors: CpuSet,
 }
 
 /// A session that runs.
@@ -48,19 +50,14 @@ impl Course {
     /// Starts every contestant that is here. On one processor where latencies are measured: what is compared is
     /// work, and not which core something happened to wake up on.
     pub(super) fn new(entry: &Entry, pinned: bool) -> Result<Self> {
-        let mut processors = sched_getaffinity(None)?;
+        let mut processors = entry.processors;
         if pinned {
             let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| processors.is_set(*cpu)).unwrap_or(0);
-            let mut one = CpuSet::new();
-            one.set(last);
-            sched_setaffinity(None, &one)?;
+            processors = CpuSet::new();
+            processors.set(last);
         }
-        let outcome = Self::start(entry);
-        if !pinned || outcome.is_err() {
-            processors = all_processors();
-            sched_setaffinity(None, &processors)?;
-        }
-        outcome
+        sched_setaffinity(None, &processors)?;
+        Self::start(entry)
     }
 
     fn start(entry: &Entry) -> Result<Self> {
@@ -130,26 +127,6 @@ impl Course {
     pub(super) fn hear(&mut self, from: &Running) -> Result<Note> {
         self.notes.from(from.id, PATIENCE)
     }
-}
-
-fn all_processors() -> CpuSet {
-    let mut set = CpuSet::new();
-    let count = std::fs::read_dir("/sys/devices/system/cpu").map_or(1, |entries| {
-        entries
-            .flatten()
-            .filter(|entry| {
-                entry
-                    .file_name()
-                    .to_str()
-                    .and_then(|name| name.strip_prefix("cpu"))
-                    .is_some_and(|number| number.parse::<usize>().is_ok())
-            })
-            .count()
-    });
-    for cpu in 0..count.min(CpuSet::MAX_CPU) {
-        set.set(cpu);
-    }
-    set
 }
 
 /// What was left over of a measurement gets its processor time before the next one begins.

@@ -1,14 +1,17 @@
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use super::contestant::Contestant;
+use super::contestant::{Contestant, Creator};
 use super::course::{Course, Entry, PATIENCE, settle};
 use super::notes::now;
 use super::samples::Samples;
 use super::table::{Row, Table, Unit};
 
 /// create → the command runs: by command, over an open connection, a hundred at once.
+///
+/// The floor is the same in all of them, a C process that already runs: what it costs to start a program is part of
+/// what a contestant's command costs.
 pub(super) fn measure(entry: &Entry, table: &mut Table) -> Result<()> {
     let mut course = Course::new(entry, true)?;
     let rounds = if entry.quick { 20 } else { 200 };
@@ -18,25 +21,76 @@ pub(super) fn measure(entry: &Entry, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// One create by command, in microseconds.
-pub(super) fn once(course: &mut Course, who: &dyn Contestant) -> Result<f64> {
-    let id = course.number();
-    let name = format!("s{id}");
-    let mut command = who.create(&name, &course.argv("ready", id, None));
+/// The floor's process, to which every floor of this page is one write.
+fn floor(course: &Course) -> Result<Box<dyn Creator>> {
+    let mut ready = course.argv("ready", 0, None);
+    ready.pop();
+    course.floor.creator(&ready)?.context("the floor creates")
+}
+
+/// Creates that many sessions by command, at once, and returns how long it took until the last ran.
+fn commands(course: &mut Course, who: &dyn Contestant, count: usize) -> Result<f64> {
+    let ids: Vec<i32> = (0..count).map(|_| course.number()).collect();
+    let mut commands: Vec<_> =
+        ids.iter().map(|id| who.create(&format!("s{id}"), &course.argv("ready", *id, None))).collect();
     let began = now();
-    let mut child = command.spawn()?;
-    let note = course.notes.from(id, PATIENCE)?;
-    child.wait()?;
+    let mut children = Vec::new();
+    for command in &mut commands {
+        children.push(command.spawn()?);
+    }
+    let micros = last_of(course, who.name(), &ids, began)?;
+    for mut child in children {
+        child.wait()?;
+    }
     settle();
-    who.forget(&name)?;
-    Ok((note.when - began) as f64 / 1e3)
+    for id in &ids {
+        who.forget(&format!("s{id}"))?;
+    }
+    Ok(micros)
+}
+
+/// The same over a connection.
+fn requests(course: &mut Course, name: &str, creator: &mut dyn Creator, count: usize) -> Result<f64> {
+    let ids: Vec<i32> = (0..count).map(|_| course.number()).collect();
+    let began = now();
+    for id in &ids {
+        let argv = course.argv("ready", *id, None);
+        creator.ask(&format!("s{id}"), &argv)?;
+    }
+    let micros = last_of(course, name, &ids, began)?;
+    for _ in &ids {
+        creator.answer()?;
+    }
+    settle();
+    Ok(micros)
+}
+
+fn last_of(course: &mut Course, who: &str, ids: &[i32], began: i64) -> Result<f64> {
+    let mut last = began;
+    for id in ids {
+        last = last.max(course.notes.from(*id, PATIENCE).with_context(|| who.to_owned())?.when);
+    }
+    Ok((last - began) as f64 / 1e3)
 }
 
 pub(super) fn by_command(course: &mut Course, what: &str, rounds: usize) -> Result<Row> {
+    crowds(course, what, rounds, 1)
+}
+
+fn at_once(course: &mut Course, rounds: usize, count: usize) -> Result<Row> {
+    crowds(course, &format!("{count} creates by command at once, until the last runs"), rounds, count)
+}
+
+fn crowds(course: &mut Course, what: &str, rounds: usize, count: usize) -> Result<Row> {
     let mut all: BTreeMap<&str, Samples> = BTreeMap::new();
+    let mut floor = floor(course)?;
     for _ in 0..rounds {
         for who in course.shuffled() {
-            let micros = once(course, &*who)?;
+            let micros = if who.name() == "floor" {
+                requests(course, "floor", &mut *floor, count)?
+            } else {
+                commands(course, &*who, count)?
+            };
             all.entry(who.name()).or_default().push(micros);
         }
     }
@@ -57,48 +111,11 @@ fn over_connection(course: &mut Course, rounds: usize) -> Result<Row> {
         let count = creators.len();
         for turn in 0..count {
             let (who, creator) = &mut creators[(turn + round) % count];
-            let id = course.number();
-            let name = format!("s{id}");
-            let argv = course.argv("ready", id, None);
-            let began = now();
-            creator.ask(&name, &argv)?;
-            let note = course.notes.from(id, PATIENCE)?;
-            creator.answer()?;
-            settle();
-            who.forget(&name)?;
-            all.entry(who.name()).or_default().push((note.when - began) as f64 / 1e3);
+            let micros = requests(course, who.name(), &mut **creator, 1)?;
+            all.entry(who.name()).or_default().push(micros);
         }
     }
     Ok(row("create over an open connection", &all))
-}
-
-fn at_once(course: &mut Course, rounds: usize, count: usize) -> Result<Row> {
-    let mut all: BTreeMap<&str, Samples> = BTreeMap::new();
-    for _ in 0..rounds {
-        for who in course.shuffled() {
-            let ids: Vec<i32> = (0..count).map(|_| course.number()).collect();
-            let mut commands: Vec<_> =
-                ids.iter().map(|id| who.create(&format!("s{id}"), &course.argv("ready", *id, None))).collect();
-            let began = now();
-            let mut children = Vec::new();
-            for command in &mut commands {
-                children.push(command.spawn()?);
-            }
-            let mut last = began;
-            for id in &ids {
-                last = last.max(course.notes.from(*id, PATIENCE)?.when);
-            }
-            for mut child in children {
-                child.wait()?;
-            }
-            settle();
-            for id in &ids {
-                who.forget(&format!("s{id}"))?;
-            }
-            all.entry(who.name()).or_default().push((last - began) as f64 / 1e3);
-        }
-    }
-    Ok(row(&format!("{count} creates at once, until the last runs"), &all))
 }
 
 /// A row of latencies.

@@ -70,7 +70,8 @@ impl Contestant for Floor {
     }
 
     fn creator(&self, ready: &[String]) -> Result<Option<Box<dyn Creator>>> {
-        let mut child = self.floor("creator").args(ready).stdin(Stdio::piped()).spawn().context("the floor")?;
+        let mut child =
+            self.floor("creator").args(ready).stdin(Stdio::piped()).spawn().context("the floor")?;
         let to = child.stdin.take().context("a pipe")?;
         Ok(Some(Box::new(FloorCreator { to, _child: Kept(child) })))
     }
@@ -132,7 +133,7 @@ struct FloorCreator {
 
 impl Creator for FloorCreator {
     fn ask(&mut self, session: &str, _argv: &[String]) -> Result<()> {
-        Ok(writeln!(self.to, "{}", session.trim_start_matches('s'))?)
+        Ok(self.to.write_all(format!("{}\n", session.trim_start_matches('s')).as_bytes())?)
     }
 
     fn answer(&mut self) -> Result<()> {
@@ -150,7 +151,7 @@ pub(super) struct Hand {
 impl Hand {
     /// Types that many bytes, `a` to `z` over and over, and says when it began.
     pub(super) fn paste(&mut self, bytes: usize) -> Result<i64> {
-        writeln!(self.to, "p {bytes}")?;
+        self.to.write_all(format!("p {bytes}\n").as_bytes())?;
         self.number()
     }
 
@@ -163,7 +164,7 @@ impl Hand {
 
 impl Line for Hand {
     fn round_trip(&mut self, _byte: u8) -> Result<Duration> {
-        writeln!(self.to, "e")?;
+        self.to.write_all(b"e\n")?;
         Ok(Duration::from_nanos(self.number()? as u64))
     }
 }

@@ -69,7 +69,9 @@ impl Row {
     }
 
     fn cell(&self, who: &str) -> String {
-        let Some((_, cell)) = self.cells.iter().find(|(name, _)| *name == who) else { return "–".to_owned() };
+        let Some((_, cell)) = self.cells.iter().find(|(name, _)| *name == who) else {
+            return "–".to_owned();
+        };
         let (median, most) = match cell {
             Cell::Words(words) => return words.clone(),
             Cell::Figure(median, most) => (*median, *most),

@@ -28,7 +28,11 @@ impl Terminal {
         tcsetwinsize(&master, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 })?;
         let slave = open(ptsname(&master, Vec::new())?, OFlags::RDWR | OFlags::NOCTTY, Mode::empty())?;
         let mut wrapped = Command::new("setsid");
-        wrapped.arg("--ctty").arg(command.get_program()).args(command.get_args()).env("TERM", "xterm-256color");
+        wrapped
+            .arg("--ctty")
+            .arg(command.get_program())
+            .args(command.get_args())
+            .env("TERM", "xterm-256color");
         for (name, value) in command.get_envs() {
             match value {
                 Some(value) => wrapped.env(name, value),
@@ -41,7 +45,7 @@ impl Terminal {
 
     /// Reads what is there until nothing has come for `quiet`.
     pub(super) fn settle(&mut self, quiet: Duration) -> Result<()> {
-        let mut bytes = [0; 65536];
+        let mut bytes = [0; 16384];
         while readable(&self.master, quiet)? {
             if self.master.read(&mut bytes)? == 0 {
                 bail!("the terminal was closed");

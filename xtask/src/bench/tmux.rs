@@ -20,7 +20,8 @@ pub(super) struct Tmux {
 impl Tmux {
     pub(super) fn new(place: &Rc<Place>) -> Result<Self> {
         let mut tmux = Self { place: Rc::clone(place), server: 0 };
-        let options = ["start-server", ";", "set", "-g", "exit-empty", "off", ";", "set", "-g", "status", "off"];
+        let options =
+            ["start-server", ";", "set", "-g", "exit-empty", "off", ";", "set", "-g", "status", "off"];
         tmux.tmux(&options).status().context("tmux")?;
         let asked = tmux.tmux(&["display-message", "-p", "#{pid}"]).stdout(Stdio::piped()).output()?;
         tmux.server = String::from_utf8_lossy(&asked.stdout).trim().parse().context("the pid of tmux")?;
@@ -139,7 +140,9 @@ impl Control {
 
 impl Creator for Control {
     fn ask(&mut self, session: &str, argv: &[String]) -> Result<()> {
-        Ok(writeln!(self.to, "new-session -d -s {session} -x 80 -y 24 {}", argv.join(" "))?)
+        Ok(self
+            .to
+            .write_all(format!("new-session -d -s {session} -x 80 -y 24 {}\n", argv.join(" ")).as_bytes())?)
     }
 
     fn answer(&mut self) -> Result<()> {
@@ -151,7 +154,7 @@ impl Line for Control {
     fn round_trip(&mut self, byte: u8) -> Result<Duration> {
         let letter = byte as char;
         let began = Instant::now();
-        writeln!(self.to, "send-keys -t ={}: -l {letter}", self.target)?;
+        self.to.write_all(format!("send-keys -t ={}: -l {letter}\n", self.target).as_bytes())?;
         self.until(|line| line.starts_with("%output") && line.ends_with(letter))?;
         Ok(began.elapsed())
     }

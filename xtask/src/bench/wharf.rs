@@ -1,8 +1,6 @@
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
@@ -10,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
+use wharf_holder::client::{Client, Event};
 
 use super::contestant::{Contestant, Creator, Line, Paste, Reader};
 use super::http::Http;
@@ -47,7 +46,7 @@ impl Wharf {
     }
 
     fn holder(&self, session: &str) -> Result<HolderLine> {
-        HolderLine::connect(&self.state().join("names").join(session).join("sock"))
+        HolderLine::connect(&self.state().join("names").join(session))
     }
 }
 
@@ -109,7 +108,8 @@ impl Contestant for Wharf {
     }
 
     fn reader(&self, session: &str) -> Result<Option<Reader>> {
-        let mut child = self.wharf(["logs", "-f", session]).stdout(Stdio::piped()).spawn().context("wharf logs")?;
+        let mut child =
+            self.wharf(["logs", "-f", session]).stdout(Stdio::piped()).spawn().context("wharf logs")?;
         let from = OwnedFd::from(child.stdout.take().context("a pipe")?);
         Ok(Some(Reader { from, process: Some(Kept(child)) }))
     }
@@ -145,74 +145,34 @@ impl Creator for DaemonCreator {
 
 /// A connection to a session's holder, which sends output as it comes.
 struct HolderLine {
-    socket: UnixStream,
-    pending: Vec<u8>,
-    sequence: u32,
+    client: Client,
 }
 
-/// Frames of the holder's protocol, in the few kinds that are needed here.
-const INPUT: u8 = 4;
-const READ: u8 = 11;
-const WELCOME: u8 = 128;
-const ACK: u8 = 129;
-const ERROR: u8 = 130;
-const OUTPUT: u8 = 131;
-
 impl HolderLine {
-    fn connect(path: &Path) -> Result<Self> {
-        let socket = UnixStream::connect(path).with_context(|| path.display().to_string())?;
-        socket.set_read_timeout(Some(Duration::from_secs(5)))?;
-        let mut line = Self { socket, pending: Vec::new(), sequence: 0 };
-        line.send(1, br#"{"role":"program"}"#)?;
-        line.until(WELCOME)?;
-        line.send(READ, &u64::MAX.to_le_bytes())?;
-        Ok(line)
-    }
-
-    fn send(&mut self, kind: u8, payload: &[u8]) -> Result<()> {
-        self.sequence += 1;
-        let mut frame = vec![kind, 0, 0, 0];
-        frame.extend_from_slice(&self.sequence.to_le_bytes());
-        frame.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-        frame.extend_from_slice(payload);
-        Ok(self.socket.write_all(&frame)?)
-    }
-
-    /// The payload of the next frame of one kind; others are passed over.
-    fn until(&mut self, wanted: u8) -> Result<Vec<u8>> {
-        let mut bytes = [0; 65536];
-        loop {
-            while let Some(header) = self.pending.first_chunk::<12>() {
-                let kind = header[0];
-                let length = u32::from_le_bytes([header[8], header[9], header[10], header[11]]) as usize;
-                if self.pending.len() < 12 + length {
-                    break;
-                }
-                let payload: Vec<u8> = self.pending.drain(..12 + length).skip(12).collect();
-                if kind == ERROR {
-                    bail!("the holder refused: {}", String::from_utf8_lossy(&payload));
-                }
-                if kind == wanted {
-                    return Ok(payload);
-                }
-            }
-            match self.socket.read(&mut bytes)? {
-                0 => bail!("the holder closed the connection"),
-                length => self.pending.extend_from_slice(&bytes[..length]),
-            }
-        }
+    fn connect(session: &Path) -> Result<Self> {
+        let mut client =
+            Client::connect(session, "program").with_context(|| session.display().to_string())?;
+        client.set_timeout(Some(Duration::from_secs(5)))?;
+        client.read_from(client.welcome().log_end)?;
+        Ok(Self { client })
     }
 
     fn echo(&mut self, byte: u8) -> Result<()> {
-        while !self.until(OUTPUT)?.get(9..).is_some_and(|output| output.contains(&byte)) {}
-        Ok(())
+        loop {
+            match self.client.next_event()?.context("the holder closed the connection")? {
+                Event::Output { bytes, .. } if bytes.contains(&byte) => return Ok(()),
+                Event::Refused { failure, .. } => return Err(failure.into()),
+                Event::Exit(_) => bail!("the session ended"),
+                _ => {}
+            }
+        }
     }
 }
 
 impl Line for HolderLine {
     fn round_trip(&mut self, byte: u8) -> Result<Duration> {
         let began = Instant::now();
-        self.send(INPUT, &[byte])?;
+        self.client.send_input(&[byte], false)?;
         self.echo(byte)?;
         Ok(began.elapsed())
     }
@@ -220,8 +180,14 @@ impl Line for HolderLine {
 
 impl Paste for HolderLine {
     fn paste(&mut self, bytes: &[u8]) -> Result<()> {
-        self.send(INPUT, bytes)?;
-        self.until(ACK).map(drop)
+        self.client.send_input(bytes, true)?;
+        loop {
+            match self.client.next_event()?.context("the holder closed the connection")? {
+                Event::Done { .. } => return Ok(()),
+                Event::Refused { failure, .. } => return Err(failure.into()),
+                _ => {}
+            }
+        }
     }
 }
 

@@ -105,7 +105,7 @@ impl Agent {
         if !told.status.success() {
             bail!("cannot be told to exit: {}", String::from_utf8_lossy(&told.stderr).trim_end());
         }
-        let ended = instance.try_run(&["wait", "--timeout", "60", &self.name])?;
+        let ended = instance.try_run(&["wait", "--timeout", "60s", &self.name])?;
         if ended.status.code() != Some(code) {
             report.fault(format!("{}: told to exit with {code}, `wait` says {}", self.name, ended.status));
         }

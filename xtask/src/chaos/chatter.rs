@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use anyhow::Result;
+
+use super::visitors::Visitors;
 use crate::instance::Instance;
 use crate::random::Random;
 
@@ -24,6 +27,7 @@ pub(super) struct Said {
 #[derive(Default)]
 pub(super) struct Chat {
     said: HashMap<String, Vec<Said>>,
+    visitors: Visitors,
     commands: u32,
     failed: u32,
     slowest: Duration,
@@ -43,9 +47,14 @@ impl Chatter {
                 let name = &names[random.below(names.len() as u64) as usize];
                 let text = format!("ping {}", chat.commands);
                 let typed = format!("{text}\n");
-                match random.below(4) {
+                match random.below(8) {
                     0 => drop(chat.run(&instance, &["ls", "--json"])),
                     1 => drop(chat.run(&instance, &["show", name, "--json"])),
+                    2 => {
+                        let start = chat.visitors.next();
+                        let acknowledged = chat.run(&instance, &start.each_ref().map(String::as_str));
+                        chat.visitors.came(acknowledged);
+                    }
                     _ => {
                         let acknowledged = chat.run(&instance, &["write", name, &typed]);
                         chat.said.entry(name.clone()).or_default().push(Said { text, acknowledged });
@@ -59,7 +68,10 @@ impl Chatter {
 
     pub(super) fn finish(self) -> Chat {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_default()
+        self.thread.join().unwrap_or_else(|_| Chat {
+            unexpected: vec!["the thread that runs commands panicked".to_owned()],
+            ..Chat::default()
+        })
     }
 }
 
@@ -93,6 +105,12 @@ impl Chat {
         self.said.get(name).into_iter().flatten()
     }
 
+    /// Looks at what became of the sessions that were started meanwhile.
+    pub(super) fn look(&mut self, instance: &Instance) -> Result<()> {
+        self.unexpected.extend(self.visitors.faults(instance)?);
+        Ok(())
+    }
+
     pub(super) fn faults(&self) -> usize {
         self.unexpected.len()
     }
@@ -103,8 +121,9 @@ impl fmt::Display for Chat {
         let typed: usize = self.said.values().map(Vec::len).sum();
         write!(
             f,
-            "commands meanwhile    {} ({typed} typed something), {} cut off, slowest {} ms",
+            "commands meanwhile    {} ({typed} typed something, {} started a session), {} cut off, slowest {} ms",
             self.commands,
+            self.visitors.count(),
             self.failed,
             self.slowest.as_millis()
         )?;

@@ -4,6 +4,7 @@ mod account;
 mod agents;
 mod chatter;
 mod victims;
+mod visitors;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -48,10 +49,11 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
 
     let chatter = Chatter::start(&instance, agents.names(), seed);
     let outcome = victims.kill(&instance, &agents, kills, Duration::from_millis(pause), &mut random);
-    let chat = chatter.finish();
+    let mut chat = chatter.finish();
     let killed = outcome?;
     println!("{:>6.1} s  {killed} killed", began.elapsed().as_secs_f64());
 
+    chat.look(&instance)?;
     let report = agents.finish(&instance, &chat)?;
     println!("{:>6.1} s  agents ended", began.elapsed().as_secs_f64());
     let left = instance.finish(Duration::from_secs(10));

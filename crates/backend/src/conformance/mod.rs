@@ -37,7 +37,7 @@ mod transcript;
 
 pub use patience::{LONG, SOON, until, within};
 pub use place::{Mode, Place};
-pub use processes::{Bystander, carrying};
+pub use processes::{Bystander, carrying, none_carry};
 pub use running::Running;
 pub use subject::Subject;
 pub use suite::check;

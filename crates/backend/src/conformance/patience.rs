@@ -13,10 +13,7 @@ pub const SOON: Duration = Duration::from_secs(1);
 /// # Panics
 /// Where it does not.
 pub async fn within<T>(time: Duration, what: &str, future: impl Future<Output = T>) -> T {
-    match timeout(time, future).await {
-        Ok(value) => value,
-        Err(_) => panic!("{what}: not within {time:?}"),
-    }
+    timeout(time, future).await.unwrap_or_else(|_late| panic!("{what}: not within {time:?}"))
 }
 
 /// Waits until a condition holds that nothing announces.

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use wharf_model::{Capabilities, Millis, SessionId, Spec, Text, Ticket};
 
 use super::{LONG, Running, Subject, Tools, within};
-use crate::{Adoption, Backend, Failure, Launch};
+use crate::{Adoption, Backend, Connection, Failure, Launch};
 
 /// The kind of session that a case is tried with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +22,15 @@ pub struct Place {
     subject: Subject,
     mode: Mode,
     backend: Arc<dyn Backend>,
-    started: Mutex<Vec<Ticket>>,
+    started: Mutex<Vec<Started>>,
     count: AtomicU64,
+}
+
+/// A session that must be ended after the case. The connection is kept only where there is no other way back,
+/// because cases drop theirs on purpose.
+struct Started {
+    ticket: Ticket,
+    connection: Option<Arc<dyn Connection>>,
 }
 
 /// Carried by the unwinding of a case that cannot be tried here.
@@ -143,7 +150,7 @@ impl Place {
         let started = within(LONG, "start", self.backend.start(launch)).await;
         let (ticket, connection) =
             started.unwrap_or_else(|failure| panic!("cannot start {argv:?}: {failure:?}"));
-        self.started.lock().unwrap_or_else(PoisonError::into_inner).push(ticket.clone());
+        self.remember(&ticket, &connection);
         Running { ticket, connection, token }
     }
 
@@ -174,8 +181,8 @@ impl Place {
         let argv: Vec<Text> = launch.argv.iter().take(2).cloned().collect();
         let failure = match within(LONG, "a refusal", self.backend.start(launch)).await {
             Err(failure) => failure,
-            Ok((ticket, _)) => {
-                self.started.lock().unwrap_or_else(PoisonError::into_inner).push(ticket);
+            Ok((ticket, connection)) => {
+                self.remember(&ticket, &connection);
                 panic!("{argv:?} was started, and should have been refused")
             }
         };
@@ -185,18 +192,32 @@ impl Place {
             assert!(listed.iter().all(|ticket| ticket.id != id), "a refused start is listed");
         }
         if self.tools().host {
-            assert_eq!(super::carrying(&token), [], "a refused start left processes");
+            super::none_carry(&token);
         }
         failure
+    }
+
+    fn remember(&self, ticket: &Ticket, connection: &Arc<dyn Connection>) {
+        let connection = (!self.can().adopt).then(|| Arc::clone(connection));
+        let started = Started { ticket: ticket.clone(), connection };
+        self.started.lock().unwrap_or_else(PoisonError::into_inner).push(started);
     }
 
     /// Ends all that the case started, and asserts that nothing is left of it.
     pub(super) async fn clear(&self) -> Result<(), String> {
         let started = std::mem::take(&mut *self.started.lock().unwrap_or_else(PoisonError::into_inner));
         let backend = self.reopen();
-        for ticket in &started {
+        for Started { ticket, connection } in &started {
             let stop = super::running::stop(std::time::Duration::ZERO);
-            if let Ok(Adoption::Alive(connection)) = backend.adopt(ticket).await {
+            let found = match connection {
+                Some(connection) => Some(Arc::clone(connection)),
+                None => match backend.adopt(ticket).await {
+                    Ok(Adoption::Alive(connection)) => Some(connection),
+                    Ok(Adoption::Ended(_) | Adoption::Lost) => None,
+                    Err(failure) => return Err(format!("cannot find session {}: {failure:?}", ticket.id)),
+                },
+            };
+            if let Some(connection) = found {
                 connection.stop(stop).await.map_err(|failure| format!("cannot clear up: {failure:?}"))?;
             }
             backend.sweep(ticket).await.map_err(|failure| format!("cannot sweep: {failure:?}"))?;

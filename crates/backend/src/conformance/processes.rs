@@ -16,6 +16,21 @@ fn holds(pid: i32, file: &str, mark: &str) -> bool {
     bytes.windows(mark.len()).any(|window| window == mark.as_bytes())
 }
 
+/// Asserts that no process carries a mark.
+///
+/// # Panics
+/// Where one does, with what it runs.
+pub fn none_carry(mark: &str) {
+    let left: Vec<String> = carrying(mark)
+        .into_iter()
+        .map(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            format!("{pid}: {}", String::from_utf8_lossy(&line).replace('\0', " "))
+        })
+        .collect();
+    assert!(left.is_empty(), "processes were left:\n{}", left.join("\n"));
+}
+
 /// A process that has nothing to do with any session, and that must live on.
 pub struct Bystander(Child);
 

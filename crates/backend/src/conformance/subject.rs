@@ -13,7 +13,7 @@ pub struct Subject {
     pub(super) home: Home,
     pub(super) tools: Tools,
     pub(super) open: Box<dyn Fn() -> Arc<dyn Backend> + Send + Sync>,
-    _kept: Box<dyn Any + Send + Sync>,
+    kept: Box<dyn Any + Send + Sync>,
 }
 
 impl Subject {
@@ -26,7 +26,7 @@ impl Subject {
         open: impl Fn() -> Arc<dyn Backend> + Send + Sync + 'static,
     ) -> Self {
         let home = Home::below(root);
-        Self { root: root.to_owned(), home, tools, open: Box::new(open), _kept: Box::new(()) }
+        Self { root: root.to_owned(), home, tools, open: Box::new(open), kept: Box::new(()) }
     }
 
     /// Keeps sessions in this home in place of one below `root`.
@@ -39,7 +39,7 @@ impl Subject {
     /// Keeps something, such as a temporary directory, for as long as the case runs.
     #[must_use]
     pub fn keep(mut self, kept: impl Any + Send + Sync) -> Self {
-        self._kept = Box::new((self._kept, kept));
+        self.kept = Box::new((self.kept, kept));
         self
     }
 }

@@ -1,6 +1,7 @@
 use wharf_model::Text;
 
 /// What there is in a backend's place for cases to use.
+#[expect(clippy::struct_excessive_bools, reason = "each is there or is not")]
 #[derive(Debug, Clone)]
 pub struct Tools {
     /// A POSIX shell, with cat, head, tr, yes, tail, printf, sleep, env, kill, cksum and setsid.

@@ -63,10 +63,10 @@ impl Transcript {
         let wanted = String::from_utf8_lossy(pattern).into_owned();
         let deadline = tokio::time::Instant::now() + LONG;
         while !self.pass(pattern) {
-            match tokio::time::timeout_at(deadline, self.more()).await {
-                Ok(true) => {}
-                Ok(false) => panic!("{wanted:?} was never printed:\n{self}"),
-                Err(_) => panic!("{wanted:?} was not printed within {LONG:?}:\n{self}"),
+            match tokio::time::timeout_at(deadline, self.more()).await.ok() {
+                Some(true) => {}
+                Some(false) => panic!("{wanted:?} was never printed:\n{self}"),
+                None => panic!("{wanted:?} was not printed within {LONG:?}:\n{self}"),
             }
         }
     }
@@ -75,10 +75,10 @@ impl Transcript {
     pub async fn rest(mut self) -> Self {
         let deadline = tokio::time::Instant::now() + LONG;
         loop {
-            match tokio::time::timeout_at(deadline, self.more()).await {
-                Ok(true) => {}
-                Ok(false) => return self,
-                Err(_) => panic!("output did not end within {LONG:?}:\n{self}"),
+            match tokio::time::timeout_at(deadline, self.more()).await.ok() {
+                Some(true) => {}
+                Some(false) => return self,
+                None => panic!("output did not end within {LONG:?}:\n{self}"),
             }
         }
     }

@@ -191,6 +191,7 @@ impl Session {
             ended: now(),
             log_end: Offset(0),
             leftovers: 0,
+            survivors: 0,
         }
     }
 

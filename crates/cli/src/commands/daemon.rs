@@ -85,7 +85,8 @@ fn start(home: &Home, json: bool) -> Done {
 
 /// Whether there was one to stop.
 fn stop(home: &Home) -> Result<bool, Failure> {
-    let stopped = call::runtime()?.block_on(async { Client::connect(home.socket()).await?.stop_daemon().await });
+    let stopped =
+        call::runtime()?.block_on(async { Client::connect(home.socket()).await?.stop_daemon().await });
     match stopped {
         Ok(()) => Ok(true),
         Err(failure) if none_runs(&failure) => Ok(false),

@@ -54,7 +54,10 @@ fn changes(args: &Args) -> Result<EnvRequest, wharf_model::Failure> {
     for text in &args.set {
         match variables::change(text, ":", |name| std::env::var_os(name))? {
             Change::Set(name, value) => request.set.push((name, value)),
-            _ => return Err(invalid(format!("{text:?} appends")).hint("`wharf env` sets whole values: NAME=VALUE")),
+            _ => {
+                return Err(invalid(format!("{} appends", text.display()))
+                    .hint("`wharf env` sets whole values: NAME=VALUE"));
+            }
         }
     }
     request.unset = args.unset.iter().map(|name| Text::from(name.as_os_str())).collect();

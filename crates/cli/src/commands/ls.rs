@@ -37,8 +37,8 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     if args.json {
         output::json(&sessions)?;
     } else if args.quiet {
-        let names: String = sessions.iter().map(|session| format!("{}\n", session.name)).collect();
-        output::text(&names)?;
+        let names: Vec<&str> = sessions.iter().flat_map(|session| [session.name.as_str(), "\n"]).collect();
+        output::text(&names.concat())?;
     } else {
         output::table(&listing(&sessions))?;
     }
@@ -81,4 +81,3 @@ fn short_dir(dir: &Text) -> String {
         _ => dir.lossy().into_owned(),
     }
 }
-

@@ -28,7 +28,8 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
         return Ok(0);
     };
     fs::create_dir_all(&dir).map_err(cannot(&dir))?;
-    let verbs: Vec<_> = tree.get_subcommands().cloned().map(|verb| (format!("wharf-{}", verb.get_name()), verb)).collect();
+    let verbs: Vec<_> =
+        tree.get_subcommands().cloned().map(|verb| (format!("wharf-{}", verb.get_name()), verb)).collect();
     for (name, command) in [("wharf".to_owned(), tree)].into_iter().chain(verbs) {
         let file = dir.join(format!("{name}.1"));
         page(command, &name).and_then(|page| fs::write(&file, page)).map_err(cannot(&file))?;

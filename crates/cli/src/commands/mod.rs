@@ -1,5 +1,7 @@
 //! The verbs, one file each, and the table of them.
 
+#![expect(clippy::needless_pass_by_value, reason = "every verb has the same form: its arguments are its own")]
+
 use crate::verb::{Verb, arguments};
 
 mod attach;
@@ -32,6 +34,8 @@ mod top;
 mod version;
 mod wait;
 mod write;
+
+pub(crate) use exec::finished;
 
 macro_rules! verb {
     ($module:ident, $about:literal) => {

@@ -19,6 +19,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let new: Name = args.new.parse().map_err(wharf_model::Failure::from)?;
     let session = call::once(async |client| client.rename(&args.name, &new).await)?;
-    if args.json { output::json(&session)? } else { output::text(&format!("{}\n", session.name))? }
+    if args.json {
+        output::json(&session)?;
+    } else {
+        output::text(&format!("{}\n", session.name))?;
+    }
     Ok(0)
 }

@@ -18,7 +18,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
-    let request =
-        ManyRequest { selector: args.which.chosen()?, force: args.force, ..ManyRequest::default() };
+    let request = ManyRequest { selector: args.which.chosen()?, force: args.force, ..ManyRequest::default() };
     apply("removed", args.json, &request, async |client, request| client.remove(request).await)
 }

@@ -22,7 +22,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let session = call::again(async |client| client.session(&args.name).await)?;
-    if args.json { output::json(&session)? } else { output::text(&page(&session))? }
+    if args.json {
+        output::json(&session)?;
+    } else {
+        output::text(&page(&session))?;
+    }
     Ok(0)
 }
 

@@ -24,8 +24,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let mut names = args.words;
     let word = names.pop().unwrap_or_default();
-    let number = signals::number(&word)
-        .ok_or_else(|| invalid(format!("{word:?} is no signal")).hint("write `wharf signal NAME TERM`, or a number"))?;
+    let number = signals::number(&word).ok_or_else(|| {
+        invalid(format!("{word:?} is no signal")).hint("write `wharf signal NAME TERM`, or a number")
+    })?;
     let request = ManyRequest {
         selector: args.filter.chosen(names)?,
         signal: number,

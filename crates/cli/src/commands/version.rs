@@ -13,7 +13,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Version {
+struct About {
     name: &'static str,
     version: &'static str,
     system: &'static str,
@@ -21,16 +21,16 @@ struct Version {
 }
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
-    let version = Version {
+    let about = About {
         name: "wharf",
         version: env!("CARGO_PKG_VERSION"),
         system: std::env::consts::OS,
         architecture: std::env::consts::ARCH,
     };
     if args.json {
-        output::json(&version)?;
+        output::json(&about)?;
     } else {
-        output::text(&format!("{} {}\n", version.name, version.version))?;
+        output::text(&format!("{} {}\n", about.name, about.version))?;
     }
     Ok(0)
 }

@@ -9,7 +9,9 @@ pub(crate) mod spawn;
 pub(crate) mod tree;
 
 mod pidfd;
+mod scope;
 mod socket;
 
 pub use pidfd::exit_of;
+pub use scope::{Usage, can_limit, sweep, usage};
 pub use socket::{bind, connect, receive, send};

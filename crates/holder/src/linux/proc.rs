@@ -3,7 +3,9 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags};
 use wharf_model::ProcessIdentity;
 
@@ -75,6 +77,13 @@ pub fn open(identity: &ProcessIdentity) -> io::Result<Option<OwnedFd>> {
     }
 }
 
+/// Whether a process has ended, or does so in time.
+pub fn ends(pidfd: impl AsFd, within: Duration) -> bool {
+    let timeout = Timespec { tv_sec: within.as_secs() as i64, tv_nsec: i64::from(within.subsec_nanos()) };
+    let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
+    poll(&mut fds, Some(&timeout)).is_ok_and(|n| n > 0)
+}
+
 /// Sends a signal through a pidfd. A process that is gone is no error.
 pub fn signal(pidfd: impl AsFd, signal: i32) -> io::Result<()> {
     // SAFETY: plain numbers and a null pointer, which the call allows; the descriptor outlives it.
@@ -117,6 +126,11 @@ pub fn descendants(root: i32) -> io::Result<Vec<(i32, u64)>> {
     Ok(found)
 }
 
+/// Whether a process is a holder, by the name of its program.
+pub fn is_holder(pid: i32) -> bool {
+    fs::read(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == b"wharf-holder\n")
+}
+
 /// Whether a process carries this mark in the environment that it was started with.
 pub fn carries(pid: i32, token: &str) -> bool {
     let wanted = format!("WHARF_TOKEN={token}");
@@ -124,13 +138,15 @@ pub fn carries(pid: i32, token: &str) -> bool {
         .is_ok_and(|environ| environ.split(|b| *b == 0).any(|var| var == wanted.as_bytes()))
 }
 
-/// Whether a process ignores TERM, as interactive shells do.
-pub fn ignores_term(pid: i32) -> bool {
+/// Whether a process ignores TERM but handles a hang-up, as interactive shells do.
+pub fn prefers_hangup(pid: i32) -> bool {
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    ignored
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .is_some_and(|mask| mask & (1 << 14) != 0)
+    let has = |field: &str, signal: i32| {
+        let mask = status.lines().find_map(|line| line.strip_prefix(field));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
+    };
+    has("SigIgn:", libc::SIGTERM) && has("SigCgt:", libc::SIGHUP)
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub(crate) struct Child {
     pub(crate) pid: i32,
     pub(crate) pidfd: OwnedFd,
     gate: OwnedFd,
+    program: Vec<u8>,
     candidates: Vec<CString>,
     dir: CString,
 }
@@ -65,7 +66,7 @@ impl Command<'_> {
         }
         // SAFETY: the kernel has just made this descriptor for us.
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-        Ok(Child { pid, pidfd, gate: ours, candidates, dir: self.dir })
+        Ok(Child { pid, pidfd, gate: ours, program: program.to_vec(), candidates, dir: self.dir })
     }
 }
 
@@ -111,7 +112,7 @@ impl Child {
                     Code::NotExecutable,
                     format!("cannot run {path:?}: its interpreter {interpreter:?} does not exist"),
                 ),
-                None => not_found(self.candidates[0].to_bytes()),
+                None => not_found(&self.program),
             },
             Some(libc::ENOEXEC) => Failure::new(
                 Code::NotExecutable,
@@ -325,9 +326,14 @@ fn candidates(program: &[u8], env: &[u8]) -> Vec<CString> {
 }
 
 fn not_found(program: &[u8]) -> Failure {
-    let name = program.rsplit(|b| *b == b'/').next().unwrap_or_default();
-    Failure::new(Code::CommandNotFound, format!("there is no command {:?}", String::from_utf8_lossy(name)))
-        .hint("the session's own PATH is searched: `-e PATH+=DIR` adds to it")
+    let failure = Failure::new(
+        Code::CommandNotFound,
+        format!("there is no command {:?}", String::from_utf8_lossy(program)),
+    );
+    if program.contains(&b'/') {
+        return failure.hint("a relative path is looked for from the session's directory");
+    }
+    failure.hint("the session's own PATH is searched: `-e PATH+=DIR` adds to it")
 }
 
 /// A path for the system.
@@ -364,6 +370,12 @@ pub(crate) fn has_children() -> bool {
 /// Makes files ours alone from now on. Returns the mask that was in force.
 pub(crate) fn private_umask() -> u32 {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077)).as_raw_mode()
+}
+
+/// Closes whatever we were started with beyond the standard descriptors.
+pub(crate) fn close_inherited() {
+    // SAFETY: called first of all, before this program has opened anything of its own.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
 }
 
 /// Moves standard input away to a descriptor of its own, and leaves `/dev/null` in its place.

@@ -49,7 +49,7 @@ impl Tree {
         let members = self.members();
         for (pid, pidfd) in &members {
             let _ = proc::signal(pidfd, libc::SIGTERM);
-            if tty && proc::ignores_term(*pid) {
+            if tty && proc::prefers_hangup(*pid) {
                 let _ = proc::signal(pidfd, libc::SIGHUP);
             }
             // A stopped process would not hear of it.

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, SpliceFlags};
 use rustix::pty::OpenptFlags;
@@ -249,6 +250,9 @@ impl Channel {
         match self {
             Self::Tty { master, slave, .. } => {
                 let modes = rustix::termios::tcgetattr(master)?.local_modes;
+                // Asking whether there is something to read brings in what is still on its way from our side.
+                let mut fds = [PollFd::new(slave, PollFlags::IN)];
+                let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
                 Ok(Pending {
                     queued,
                     unread: rustix::io::ioctl_fionread(slave)?,

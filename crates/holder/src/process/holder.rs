@@ -318,6 +318,7 @@ impl Holder {
         }
         self.watch_sink(false);
         drop(self.channel.close_input());
+        self.news();
         true
     }
 
@@ -389,6 +390,7 @@ impl Holder {
             size: self.size,
             last_input: self.last_input,
             exit: None,
+            input_closed: self.channel.sink().is_none(),
             dropped: self.dropped,
         }
     }

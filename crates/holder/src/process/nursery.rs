@@ -42,6 +42,9 @@ pub fn main() -> ExitCode {
 }
 
 fn nursery() -> io::Result<()> {
+    spawn::close_inherited();
+    // Away from the terminal of whoever started the daemon.
+    let _ = rustix::process::setsid();
     let umask = spawn::private_umask();
     let nest = Nest { boot: proc::boot()?, cgroups: Hierarchies::here(), umask };
     std::env::set_current_dir("/")?;

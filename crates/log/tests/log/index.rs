@@ -77,6 +77,7 @@ fn records_beyond_the_bytes_give_way_to_those_of_the_next_writer() {
     writer.append(b"lost by the machine").unwrap();
     writer.mark(Mark::Stream(Stream::Stderr), 6).unwrap();
     writer.append(b"this too").unwrap();
+    writer.mark(Mark::Restart(2), 6).unwrap();
     drop(writer);
     OpenOptions::new().write(true).open(dir.join(&files(&dir)[1])).unwrap().set_len(4).unwrap();
 

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,16 +11,15 @@ use rustix::event::{PollFd, PollFlags, poll};
 use wharf_log::{Chunk, Follower, Mark, Reader, Stream, Writer, marks};
 use wharf_model::{Offset, Size};
 
-use crate::support::{Deadline, Numbers, keep_all, place};
+use crate::support::{Deadline, Numbers, child, child_dir, keep_all, place};
 
-const DIR: &str = "WHARF_LOG_TEST_DIR";
 const KILLS: u64 = 60;
 
 /// The process that is killed: moves its standard input to the log until it ends.
 #[test]
 #[ignore = "the child of another test"]
-fn child() {
-    let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
+fn writer() {
+    let Some(dir) = child_dir() else { return };
     let stdin = std::io::stdin();
     let mut writer = Writer::open(&dir, keep_all(16 << 10)).unwrap();
     let mut numbers = Numbers(u64::from(std::process::id()));
@@ -39,13 +38,7 @@ fn child() {
 }
 
 fn spawn(dir: &Path, pipe: &std::io::PipeReader) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["kill::child", "--exact", "--ignored", "--quiet"])
-        .env(DIR, dir)
-        .stdin(pipe.try_clone().unwrap())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
+    child("kill::writer", dir).stdin(pipe.try_clone().unwrap()).spawn().unwrap()
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod asciicast;
 mod bytes;
 mod follower;
+mod full;
 mod gaps;
 mod index;
 mod kill;

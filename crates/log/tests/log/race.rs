@@ -7,7 +7,7 @@ use wharf_model::Offset;
 
 use crate::support::{Deadline, Numbers, pattern, place};
 
-const TOTAL: u64 = 400_000;
+const TOTAL: u64 = 100_000;
 
 /// Writes, with or without losses of its own, while readers check every byte. Returns the bytes in gaps.
 fn race(retention: Retention, skips: bool) -> u64 {

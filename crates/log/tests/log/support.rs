@@ -1,6 +1,7 @@
 //! What several subjects need.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -81,4 +82,25 @@ impl Deadline {
         assert!(!left.is_zero(), "timed out: {what}");
         left
     }
+}
+
+const CHILD_DIR: &str = "WHARF_LOG_TEST_DIR";
+
+/// The log that a test gave its child; none if this is not one.
+pub(crate) fn child_dir() -> Option<PathBuf> {
+    std::env::var_os(CHILD_DIR).map(PathBuf::from)
+}
+
+/// This program again, running another test as a child.
+pub(crate) fn child(test: &str, dir: &Path) -> Command {
+    child_through("true", test, dir)
+}
+
+/// The same, in what some shell commands have made of the process.
+pub(crate) fn child_through(setup: &str, test: &str, dir: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-ec", &format!(r#"{setup}; exec "$0" "$@""#)]);
+    command.arg(std::env::current_exe().unwrap()).args([test, "--exact", "--ignored", "--nocapture"]);
+    command.env(CHILD_DIR, dir).stdout(Stdio::null());
+    command
 }

@@ -36,7 +36,8 @@ pub(super) async fn read(
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {
     let output = app.engine.output(&key, Offset(query.from), query.follow).await?;
-    let trailers = headers.get_all(header::TE).iter().any(|te| te.to_str().is_ok_and(|te| te.contains("trailers")));
+    let trailers =
+        headers.get_all(header::TE).iter().any(|te| te.to_str().is_ok_and(|te| te.contains("trailers")));
     let (sender, pieces) = mpsc::channel(AHEAD);
     tokio::spawn(pump(output, Sink { pieces: sender, trailers }, app.work.clone()));
     let headers = [
@@ -106,5 +107,65 @@ impl hyper::body::Body for Pieces {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Piece>> {
         self.0.poll_recv(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use http_body_util::BodyExt;
+    use wharf_engine::Stream;
+    use wharf_model::Code;
+
+    use super::*;
+
+    struct Scripted(VecDeque<wharf_engine::Result<Option<OutputChunk>>>);
+
+    #[async_trait::async_trait]
+    impl Output for Scripted {
+        async fn next(&mut self) -> wharf_engine::Result<Option<OutputChunk>> {
+            self.0.pop_front().unwrap_or(Ok(None))
+        }
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "it stands in a script beside failures")]
+    fn data(text: &str) -> wharf_engine::Result<Option<OutputChunk>> {
+        Ok(Some(OutputChunk::Data { offset: Offset(0), stream: Stream::Out, bytes: text.into() }))
+    }
+
+    async fn answer(
+        script: Vec<wharf_engine::Result<Option<OutputChunk>>>,
+        trailers: bool,
+    ) -> Result<(String, Option<HeaderMap>), std::io::Error> {
+        let (sender, pieces) = mpsc::channel(AHEAD);
+        let output = Box::new(Scripted(script.into()));
+        tokio::spawn(pump(output, Sink { pieces: sender, trailers }, Work::new()));
+        let whole = Pieces(pieces).collect().await?;
+        let trailers = whole.trailers().cloned();
+        Ok((String::from_utf8_lossy(&whole.to_bytes()).into_owned(), trailers))
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_a_gap_has_no_trailer() {
+        let (text, trailers) = answer(vec![data("a"), data("b"), data("c"), data("d")], true).await.unwrap();
+        assert_eq!((text.as_str(), trailers), ("abcd", None));
+    }
+
+    #[tokio::test]
+    async fn a_gap_ends_the_answer_with_a_trailer() {
+        let gap = || Ok(Some(OutputChunk::Gap { from: Offset(1), to: Offset(9) }));
+        let (text, trailers) = answer(vec![data("a"), gap(), data("never")], true).await.unwrap();
+        assert_eq!((text.as_str(), &trailers.unwrap()[GAP_TRAILER]), ("a", &HeaderValue::from_static("1-9")));
+        answer(vec![data("a"), gap()], false).await.expect_err("it breaks off for who takes no trailers");
+    }
+
+    #[tokio::test]
+    async fn a_failure_ends_the_answer_with_a_trailer() {
+        let failure = || Failure::new(Code::Unreachable, "h\u{f6}lder \"gone\"\n").hint("wait");
+        let (text, trailers) = answer(vec![data("a"), Err(failure())], true).await.unwrap();
+        let problem: Problem = serde_json::from_slice(trailers.unwrap()[PROBLEM_TRAILER].as_bytes()).unwrap();
+        assert_eq!((text.as_str(), Failure::from(problem)), ("a", failure()));
+        answer(vec![Err(failure())], false).await.expect_err("it breaks off for who takes no trailers");
     }
 }

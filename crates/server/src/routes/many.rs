@@ -20,16 +20,28 @@ use crate::rights::Rights;
 type Outcomes = Answer<Json<Vec<Outcome>>>;
 type Many = input::Json<ManyRequest>;
 
-pub(super) async fn stop(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>, body: Many) -> Outcomes {
+pub(super) async fn stop(
+    State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
+    body: Many,
+) -> Outcomes {
     let grace = body.0.grace.map(|grace| Duration::from_millis(grace.0));
     each(app, peer, Verb::Stop { grace }, body.0).await
 }
 
-pub(super) async fn kill(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>, body: Many) -> Outcomes {
+pub(super) async fn kill(
+    State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
+    body: Many,
+) -> Outcomes {
     each(app, peer, Verb::Kill, body.0).await
 }
 
-pub(super) async fn signal(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>, body: Many) -> Outcomes {
+pub(super) async fn signal(
+    State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
+    body: Many,
+) -> Outcomes {
     let (signal, tree) = (body.0.signal, body.0.tree);
     if !(1..=64).contains(&signal) {
         return Err(Refusal::invalid(format!("{signal} is no signal")));
@@ -37,12 +49,20 @@ pub(super) async fn signal(State(app): State<Arc<App>>, Extension(peer): Extensi
     each(app, peer, Verb::Signal { signal, tree }, body.0).await
 }
 
-pub(super) async fn restart(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>, body: Many) -> Outcomes {
+pub(super) async fn restart(
+    State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
+    body: Many,
+) -> Outcomes {
     let grace = body.0.grace.map(|grace| Duration::from_millis(grace.0));
     each(app, peer, Verb::Restart { grace }, body.0).await
 }
 
-pub(super) async fn remove(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>, body: Many) -> Outcomes {
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
+    body: Many,
+) -> Outcomes {
     let force = body.0.force;
     each(app, peer, Verb::Remove { force }, body.0).await
 }
@@ -108,7 +128,9 @@ async fn apply(engine: Engine, verb: Verb, sessions: Vec<Arc<Session>>, by: Stri
         tasks.spawn(async move { (place, verb.apply(&engine, &id, &by).await) });
     }
     // A task that panics leaves this behind.
-    let fault = || Failure::new(wharf_model::Code::Internal, "a fault of Wharf ended this; the daemon's log says more");
+    let fault = || {
+        Failure::new(wharf_model::Code::Internal, "a fault of Wharf ended this; the daemon's log says more")
+    };
     let mut outcomes: Vec<Outcome> = sessions
         .iter()
         .map(|session| Outcome { name: session.name.clone(), exit: None, failure: Some(fault()) })

@@ -18,7 +18,7 @@ use crate::rights::Rights;
 
 pub(super) async fn show(State(app): State<Arc<App>>, Path(key): Path<String>) -> Answer<impl IntoResponse> {
     let session = app.engine.find(&key).await?;
-    let text = app.list.one(&session).map_err(unwritable)?;
+    let text = app.full.one(&session).map_err(|error| unwritable(&error))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text))
 }
 

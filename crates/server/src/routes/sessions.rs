@@ -17,8 +17,10 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     Query(query): Query<Vec<(String, String)>>,
 ) -> Answer<impl IntoResponse> {
+    let brief = query.iter().any(|(name, value)| name == "brief" && is_true(value));
     let sessions = select(&app, &selector(query)?).await?;
-    let text = app.list.write(sessions).map_err(unwritable)?;
+    let list = if brief { &app.brief } else { &app.full };
+    let text = list.write(sessions).map_err(|error| unwritable(&error))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text))
 }
 
@@ -65,7 +67,7 @@ fn selector(query: Vec<(String, String)>) -> Answer<Selector> {
                 let (label, value) = value.split_once('=').unwrap_or((&value, ""));
                 selector.labels.insert(label.to_owned(), value.to_owned());
             }
-            "all" => selector.all = matches!(value.as_str(), "" | "1" | "true"),
+            "all" => selector.all = is_true(&value),
             // Of a newer version.
             _ => {}
         }
@@ -73,7 +75,11 @@ fn selector(query: Vec<(String, String)>) -> Answer<Selector> {
     Ok(selector)
 }
 
-pub(super) fn unwritable(error: serde_json::Error) -> Refusal {
+fn is_true(value: &str) -> bool {
+    matches!(value, "" | "1" | "true")
+}
+
+pub(super) fn unwritable(error: &serde_json::Error) -> Refusal {
     Failure::new(wharf_model::Code::Internal, format!("cannot write the answer: {error}")).into()
 }
 
@@ -83,7 +89,14 @@ mod tests {
 
     #[test]
     fn a_query_is_a_selector() {
-        let pairs = [("name", "a"), ("name", "b"), ("group", "g"), ("label", "k=v=w"), ("label", "only"), ("new", "x")];
+        let pairs = [
+            ("name", "a"),
+            ("name", "b"),
+            ("group", "g"),
+            ("label", "k=v=w"),
+            ("label", "only"),
+            ("new", "x"),
+        ];
         let query = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let expected = Selector {
             names: vec!["a".into(), "b".into()],

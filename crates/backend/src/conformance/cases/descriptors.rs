@@ -11,10 +11,14 @@ pub async fn only_three_are_open(place: Arc<Place>) {
     let sessions = [place.sleeper().await, place.sleeper().await, place.sleeper().await];
     for session in &sessions {
         let pid = asleep(session).await;
-        let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("it lives");
-        let mut fds: Vec<_> = fds.map(|fd| fd.expect("it lives").file_name()).collect();
-        fds.sort();
-        assert_eq!(fds, ["0", "1", "2"]);
+        let open = || {
+            let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("it lives");
+            let mut fds: Vec<_> = fds.filter_map(|fd| Some(fd.ok()?.file_name())).collect();
+            fds.sort();
+            fds
+        };
+        // The loader of a dynamic program has its libraries open for a moment.
+        until("only the standard descriptors are open", async || open() == ["0", "1", "2"]).await;
     }
 }
 

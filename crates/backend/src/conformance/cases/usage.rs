@@ -82,7 +82,7 @@ pub async fn a_limit_on_processors(place: Arc<Place>) {
     let session = place.start(launch).await;
     let before = tokio::time::Instant::now();
     until("some work", async || stats(&session).await.cpu.0 >= 200).await;
-    assert!(before.elapsed() >= Duration::from_millis(1000), "200 ms of work took {:?}", before.elapsed());
+    assert!(before.elapsed() >= Duration::from_secs(1), "200 ms of work took {:?}", before.elapsed());
 }
 
 /// Whether limits are not claimed; then this one must have been refused.

@@ -1,0 +1,378 @@
+//! The backend: starts, finds again, lists, sweeps.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use wharf_backend::{Adoption, Backend, Connection, Launch, Probe, Result, Status};
+use wharf_holder::frame::{self, Decoder, Kind};
+use wharf_holder::linux;
+use wharf_holder::wire::{self, Hello, Started};
+use wharf_model::{Capabilities, Code, ExitRecord, Failure, Home, Millis, Scope, Size, Text, Ticket};
+
+use crate::keep::{self, Keep};
+use crate::link::{Link, update};
+use crate::nursery::Nursery;
+
+/// How long a holder may take to start a command: a start waits for a loaded machine, not for ever.
+const START: Duration = Duration::from_secs(30);
+/// How long a holder may take to say who it is.
+const GREETING: Duration = Duration::from_secs(5);
+
+/// How long a holder may take to leave once it has written its exit record.
+const FAREWELL: Duration = Duration::from_secs(4);
+
+/// Where this host's sessions are, and what holds them.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The program `wharf-holder`.
+    pub holder: PathBuf,
+    /// The directory that has one directory a session.
+    pub sessions: PathBuf,
+    /// The soft limit of descriptors that commands get, where this process has raised its own.
+    pub descriptors: Option<u64>,
+}
+
+impl Options {
+    /// The holder beside this program, and an instance's own sessions.
+    pub fn new(home: &Home) -> Self {
+        Self { holder: holder_program(), sessions: home.sessions(), descriptors: None }
+    }
+}
+
+/// `WHARF_HOLDER`, or the program beside this one, or the one in the directory above it, where tests run.
+fn holder_program() -> PathBuf {
+    if let Some(named) = std::env::var_os("WHARF_HOLDER") {
+        return named.into();
+    }
+    let own = std::env::current_exe().unwrap_or_default();
+    let beside = own.with_file_name("wharf-holder");
+    let above = own.parent().and_then(Path::parent).map(|dir| dir.join("wharf-holder"));
+    match above {
+        Some(above) if !beside.exists() && above.exists() => above,
+        _ => beside,
+    }
+}
+
+/// Sessions on this host.
+pub struct LocalBackend {
+    place: Arc<Place>,
+    sessions: PathBuf,
+    limits: bool,
+}
+
+/// What links need of the backend when a holder must be replaced.
+pub(crate) struct Place {
+    nursery: Nursery,
+    descriptors: Option<u64>,
+}
+
+impl LocalBackend {
+    /// The backend. Nothing is started before a session is.
+    pub fn new(options: Options) -> Self {
+        let place = Place { nursery: Nursery::new(options.holder), descriptors: options.descriptors };
+        Self { place: Arc::new(place), sessions: options.sessions, limits: linux::can_limit() }
+    }
+
+    /// Starts what the first session needs, so that it need not wait for it.
+    pub fn warm_up(&self) {
+        self.place.nursery.replenish();
+    }
+}
+
+impl Place {
+    /// Sends the first frame to a fresh holder and waits for its answer: what it started, and its duplicates.
+    async fn begin(
+        &self,
+        holder: std::os::unix::net::UnixStream,
+        frame: &[u8],
+    ) -> Result<(UnixStream, Started, Vec<OwnedFd>)> {
+        let stream =
+            UnixStream::from_std(holder).map_err(|e| Failure::system("cannot speak to a holder", &e))?;
+        let talk = async {
+            let mut sent = 0;
+            while sent < frame.len() {
+                stream.writable().await?;
+                match stream.try_write(&frame[sent..]) {
+                    Ok(n) => sent += n,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            first_answer(&stream).await
+        };
+        let (kind, payload, fds) = tokio::time::timeout(START, talk)
+            .await
+            .map_err(|_| Failure::new(Code::Timeout, "the holder did not start the command in time"))?
+            .map_err(|error| {
+                self.nursery.distrust();
+                Failure::system("the holder went away before the command was started", &error)
+            })?;
+        if kind == Kind::Error as u8 {
+            return Err(parse(&payload)?);
+        }
+        Ok((stream, parse(&payload)?, fds))
+    }
+
+    /// A fresh holder in the place of one that died.
+    pub(crate) async fn resume(
+        &self,
+        keep: &Keep,
+        ticket: &Ticket,
+    ) -> Result<(UnixStream, Started, Vec<OwnedFd>)> {
+        let failed = |error: io::Error| Failure::system("cannot replace a holder", &error);
+        let holder = self.nursery.holder().map_err(failed)?;
+        keep.resume(&holder, ticket, self.descriptors).map_err(failed)?;
+        self.begin(holder, &[]).await
+    }
+}
+
+/// Reads one frame with the descriptors that came along.
+async fn first_answer(stream: &UnixStream) -> io::Result<(u8, Vec<u8>, Vec<OwnedFd>)> {
+    let (mut frames, mut passed) = (Decoder::default(), Vec::new());
+    let mut buffer = [0_u8; 4 << 10];
+    loop {
+        stream.readable().await?;
+        // Not a byte beyond the frame: what follows belongs to whoever reads on.
+        let wanted = frames.missing().min(buffer.len());
+        match stream.try_io(Interest::READABLE, || linux::receive(stream, &mut buffer[..wanted], &mut passed))
+        {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => frames.push(&buffer[..n]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(error) => return Err(error),
+        }
+        if let Some((header, payload)) = frames.next()? {
+            return Ok((header.kind, payload.to_vec(), passed));
+        }
+    }
+}
+
+async fn exchange(
+    stream: &UnixStream,
+    kind: Kind,
+    payload: &[u8],
+) -> io::Result<(u8, Vec<u8>, Vec<OwnedFd>)> {
+    let bytes = frame::encode(kind, 1, payload);
+    stream.writable().await?;
+    // A small frame on a fresh connection goes in one piece.
+    if stream.try_write(&bytes)? != bytes.len() {
+        return Err(io::ErrorKind::WriteZero.into());
+    }
+    loop {
+        let answer = first_answer(stream).await?;
+        if answer.0 != Kind::News as u8 {
+            return Ok(answer);
+        }
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes)
+        .map_err(|e| Failure::new(Code::Internal, format!("the holder's answer is odd: {e}")))
+}
+
+fn read_exit(dir: &Path) -> Option<ExitRecord> {
+    serde_json::from_slice(&std::fs::read(dir.join(Home::EXIT)).ok()?).ok()
+}
+
+fn first_status(pid: i32, size: Size) -> Status {
+    Status { pid: Some(pid), size: size.sane(), ..Status::default() }
+}
+
+#[async_trait]
+impl Backend for LocalBackend {
+    fn name(&self) -> &'static str {
+        "local"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            tty: true,
+            pipes: true,
+            input_ack: true,
+            pending_input: true,
+            resize: true,
+            signal: true,
+            tree_kill: true,
+            adopt: true,
+            list: true,
+            offsets: true,
+            exec: true,
+            stats: true,
+            limits: self.limits,
+            copy: false,
+            isolation: false,
+        }
+    }
+
+    async fn probe(&self) -> Probe {
+        let program = self.place.nursery.program().to_owned();
+        let output = tokio::process::Command::new(&program).arg("version").output().await;
+        match output {
+            Ok(output) if output.status.success() => Probe {
+                available: true,
+                version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+                detail: format!("holder {}", program.display()),
+                hint: None,
+            },
+            Ok(_) => unavailable(&program, "it does not run"),
+            Err(error) => unavailable(&program, &error.to_string()),
+        }
+    }
+
+    async fn start(&self, launch: Launch) -> Result<(Ticket, Arc<dyn Connection>)> {
+        let mut ticket = Ticket {
+            id: launch.id,
+            name: launch.name,
+            run: launch.run,
+            backend: self.name().to_owned(),
+            dir: Text::from(launch.home.as_path()),
+            token: launch.token,
+            created: launch.created,
+            started: Millis(0),
+            holder: None,
+            command: None,
+            scope: Scope::default(),
+            spec: launch.spec,
+            private: None,
+        };
+        let invalid = |error: io::Error| Failure::new(Code::Invalid, error.to_string());
+        let argv = wire::strings(launch.argv.iter().map(Text::as_bytes)).map_err(invalid)?;
+        let env = wire::variables(&launch.env).map_err(invalid)?;
+        let control = serde_json::to_vec(&keep::start_of(&ticket, self.place.descriptors))
+            .map_err(|e| invalid(e.into()))?;
+        let given = keep::given(&ticket).map_err(invalid)?;
+        let payload = wire::sections(&[&control, &given, &argv, &env]);
+        if payload.len() > frame::MOST {
+            return Err(Failure::new(Code::TooLong, "the arguments and variables are more than 16 MiB"));
+        }
+        let holder = self.place.nursery.holder();
+        let holder = holder.map_err(|error| Failure::system("cannot start a holder", &error))?;
+        let begun = self.place.begin(holder, &frame::encode(Kind::Start, 1, &payload)).await;
+        let place = Arc::clone(&self.place);
+        tokio::task::spawn_blocking(move || place.nursery.replenish());
+        let (stream, started, fds) = begun?;
+        ticket.holder = Some(started.holder.clone());
+        ticket.command = Some(started.command.clone());
+        ticket.scope = started.scope.clone();
+        ticket.started = started.started;
+        let first = first_status(started.command.pid, ticket.spec.size);
+        let link = Link::open(launch.home, Arc::clone(&self.place), stream, Keep::new(started, fds), first);
+        Ok((ticket, Arc::new(link)))
+    }
+
+    async fn adopt(&self, ticket: &Ticket) -> Result<Adoption> {
+        let home = ticket.dir.as_path();
+        if let Some(record) = read_exit(home) {
+            return Ok(Adoption::Ended(record));
+        }
+        let Some(holder) = &ticket.holder else { return Ok(Adoption::Lost) };
+        let reach = async {
+            let stream = linux::connect(&home.join(Home::SOCKET))?;
+            stream.set_nonblocking(true)?;
+            let stream = UnixStream::from_std(stream)?;
+            let hello = Hello { role: "program".into(), features: features(), ..Hello::default() };
+            let (_, welcome, _) = exchange(&stream, Kind::Hello, &serde_json::to_vec(&hello)?).await?;
+            let welcome: Hello = serde_json::from_slice(&welcome)?;
+            let mut keep = None;
+            // An older holder that cannot do it is a holder all the same; only its own death would be a loss.
+            if welcome.features.iter().any(|feature| feature == "duplicates") {
+                let (kind, started, fds) = exchange(&stream, Kind::Duplicates, &[]).await?;
+                if kind == Kind::Ack as u8 {
+                    keep = Keep::new(serde_json::from_slice(&started)?, fds);
+                }
+            }
+            Ok::<_, io::Error>((stream, welcome, keep))
+        };
+        let reached = tokio::time::timeout(GREETING, reach).await;
+        let why = match reached {
+            Ok(Ok((stream, welcome, keep))) => {
+                let mut first = first_status(0, ticket.spec.size);
+                if let Some(status) = &welcome.status {
+                    update(&mut first, status);
+                }
+                let link = Link::open(home.to_owned(), Arc::clone(&self.place), stream, keep, first);
+                return Ok(Adoption::Alive(Arc::new(link)));
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it does not answer".to_owned(),
+        };
+        let unknown =
+            |why: String| Failure::new(Code::Unreachable, format!("cannot reach the holder: {why}"));
+        match linux::proc::open(holder) {
+            Ok(Some(_)) if linux::proc::is_holder(holder.pid) => {
+                Err(unknown(format!("process {} lives, but: {why}", holder.pid)))
+            }
+            Err(error) => Err(unknown(error.to_string())),
+            // Gone. It may have left its record between our first look and its end.
+            Ok(_) => Ok(read_exit(home).map_or(Adoption::Lost, Adoption::Ended)),
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<Ticket>> {
+        let sessions = self.sessions.clone();
+        let read = move || -> io::Result<Vec<Ticket>> {
+            let entries = match std::fs::read_dir(&sessions) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+                entries => entries?,
+            };
+            let tickets = entries.filter_map(|entry| keep::read_ticket(&entry.ok()?.path()).ok());
+            Ok(tickets.filter(|ticket| ticket.backend == "local").collect())
+        };
+        let tickets = tokio::task::spawn_blocking(read).await;
+        let tickets = tickets.map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
+        tickets.map_err(|error| Failure::system("cannot list sessions", &error))
+    }
+
+    async fn sweep(&self, ticket: &Ticket) -> Result<u32> {
+        let (Some(holder), Some(command)) = (ticket.holder.clone(), ticket.command.clone()) else {
+            return Ok(0);
+        };
+        // A cgroup is named by its session; one of another session is not ours to sweep, whatever a ticket says.
+        let (mut scope, token) = (ticket.scope.clone(), ticket.token.clone());
+        let own = format!("wharf-{}-", ticket.id);
+        scope.dirs.retain(|dir| {
+            dir.as_path().file_name().is_some_and(|name| name.as_bytes().starts_with(own.as_bytes()))
+        });
+        let over = ticket.dir.as_path().join(Home::EXIT).exists();
+        let sweep = move || -> io::Result<Option<u32>> {
+            // A holder that has written its record is about to go.
+            let patience = if over { FAREWELL } else { Duration::ZERO };
+            let holds = |pidfd| linux::proc::is_holder(holder.pid) && !linux::proc::ends(pidfd, patience);
+            if linux::proc::open(&holder)?.is_some_and(holds) {
+                return Ok(None);
+            }
+            linux::sweep(&scope, &command, &token).map(Some)
+        };
+        let swept = tokio::task::spawn_blocking(sweep).await;
+        let swept = swept.map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
+        match swept {
+            Ok(Some(count)) => Ok(count),
+            Ok(None) => Err(Failure::new(Code::Running, "the session's holder still lives")),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                Err(Failure::new(Code::Survivors, error.to_string()))
+            }
+            Err(error) => Err(Failure::system("cannot sweep", &error)),
+        }
+    }
+}
+
+fn features() -> Vec<String> {
+    wire::FEATURES.iter().map(|feature| (*feature).to_owned()).collect()
+}
+
+fn unavailable(program: &Path, why: &str) -> Probe {
+    Probe {
+        available: false,
+        version: None,
+        detail: format!("the holder {} cannot be used: {why}", program.display()),
+        hint: Some("install wharf-holder beside wharf, or name it by WHARF_HOLDER".to_owned()),
+    }
+}

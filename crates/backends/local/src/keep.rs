@@ -1,0 +1,95 @@
+//! What keeps a session alive when its holder is killed: duplicates of its descriptors, here.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use wharf_holder::frame::{self, Kind};
+use wharf_holder::linux;
+use wharf_holder::wire::{self, Resume, Start, Started};
+use wharf_model::{Home, Text, Ticket};
+
+/// The descriptors of one session.
+#[derive(Debug)]
+pub(crate) struct Keep {
+    pub(crate) started: Started,
+    descriptors: Vec<OwnedFd>,
+}
+
+impl Keep {
+    /// None where a holder sent none: then a killed holder is a lost session.
+    pub(crate) fn new(started: Started, descriptors: Vec<OwnedFd>) -> Option<Self> {
+        (!descriptors.is_empty() && descriptors.len() == started.descriptors.len())
+            .then_some(Self { started, descriptors })
+    }
+
+    /// Lets go of the command's standard input, so that it ends.
+    pub(crate) fn close_input(&mut self) {
+        if let Some(at) = self.started.descriptors.iter().position(|kind| *kind == wire::Duplicate::Stdin) {
+            self.started.descriptors.remove(at);
+            self.descriptors.remove(at);
+        }
+    }
+
+    /// Asks a fresh holder to take the session over. The answer comes as to a start.
+    pub(crate) fn resume(
+        &self,
+        holder: &UnixStream,
+        ticket: &Ticket,
+        descriptors: Option<u64>,
+    ) -> io::Result<()> {
+        let resume = Resume { start: start_of(ticket, descriptors), started: self.started.clone() };
+        let given = given(ticket)?;
+        let payload = wire::sections(&[&serde_json::to_vec(&resume)?, &given]);
+        let bytes = frame::encode(Kind::Resume, 1, &payload);
+        let fds: Vec<BorrowedFd<'_>> = self.descriptors.iter().map(AsFd::as_fd).collect();
+        holder.set_nonblocking(false)?;
+        let went = linux::send(holder.as_fd(), &[IoSlice::new(&bytes)], &fds)?;
+        io::Write::write_all(&mut &*holder, &bytes[went..])?;
+        holder.set_nonblocking(true)
+    }
+}
+
+/// What a holder needs to know to start a session, as its ticket has it.
+pub(crate) fn start_of(ticket: &Ticket, descriptors: Option<u64>) -> Start {
+    let spec = &ticket.spec;
+    Start {
+        home: ticket.dir.clone(),
+        run: ticket.run,
+        dir: spec.dir.clone(),
+        tty: spec.tty,
+        size: spec.size,
+        log_size: spec.log_size.unwrap_or_default(),
+        limits: spec.limits,
+        motd: spec.motd.clone().filter(|_| ticket.run <= 1),
+        umask: spec.umask,
+        descriptors,
+        token: ticket.token.clone(),
+    }
+}
+
+/// The ticket as a holder is given it: without the fields that the holder adds.
+pub(crate) fn given(ticket: &Ticket) -> io::Result<Vec<u8>> {
+    let mut value = serde_json::to_value(ticket)?;
+    if let Some(object) = value.as_object_mut() {
+        for added in ["holder", "command", "scope", "started"] {
+            object.remove(added);
+        }
+    }
+    Ok(serde_json::to_vec(&value)?)
+}
+
+/// Reads a session's ticket.
+pub(crate) fn read_ticket(dir: &Path) -> io::Result<Ticket> {
+    let path = dir.join(Home::TICKET);
+    let bytes = std::fs::read(&path).map_err(|error| named(&path, &error))?;
+    let mut ticket: Ticket = serde_json::from_slice(&bytes).map_err(|error| named(&path, &error.into()))?;
+    // The directory is where it was found, wherever it stood when it was written.
+    ticket.dir = Text::from(dir);
+    Ok(ticket)
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}

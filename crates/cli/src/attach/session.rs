@@ -1,0 +1,360 @@
+//! One attachment, from beginning to end.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use wharf_holder::client::{Client, Event};
+use wharf_model::{ExitRecord, Failure, Home, Offset, Size};
+
+use super::input::{Input, Typed};
+use super::reach::{Reached, reach};
+use super::screen::Screen;
+use super::tail;
+use crate::detach::DetachKeys;
+use crate::output;
+use crate::selection::ending;
+use crate::signals::Signals;
+use crate::terminal::{self, RawMode};
+use crate::trouble::{Done, Trouble};
+
+/// Where output begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begin {
+    /// With the end of what was printed before, made safe to show again.
+    Tail,
+    /// At this offset; what was printed before is made safe to show again.
+    At(Offset),
+    /// With the first byte, and all of it is new.
+    Fresh,
+    /// With what comes next.
+    Now,
+}
+
+/// How to attach.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// The session's name.
+    pub(crate) name: String,
+    /// Its directory.
+    pub(crate) dir: PathBuf,
+    /// Whether it has a terminal.
+    pub(crate) tty: bool,
+    /// Look and do not type.
+    pub(crate) read_only: bool,
+    /// The keys that leave it.
+    pub(crate) keys: DetachKeys,
+    /// Where output begins.
+    pub(crate) begin: Begin,
+    /// The end of our input is the end of the session's, and our signals are its signals: it is ours.
+    pub(crate) owned: bool,
+    /// How long to wait for its holder; none is for ever.
+    pub(crate) patience: Option<Duration>,
+}
+
+/// How an attachment came to its end.
+enum End {
+    Exit(ExitRecord),
+    Detached,
+    Signal(i32),
+    Gone,
+}
+
+/// How long a holder that went away may take to be replaced.
+const REPLACED: Duration = Duration::from_secs(2);
+
+const SIGNALS: &[i32] =
+    &[libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGWINCH, libc::SIGTSTP, libc::SIGCONT];
+
+/// Attaches, and answers with the command's code, or 0 after a detach.
+pub(crate) fn attach(options: &Options) -> Done {
+    let client = match reach(&options.dir, &options.name, options.role(), options.patience)? {
+        Reached::Live(client) => client,
+        Reached::Ended(exit) => return ended(options, &exit),
+    };
+    let interactive = options.tty && io::stdin().is_terminal();
+    if interactive {
+        output::note(format!("attached to {}; detach with {}", options.name, options.keys));
+    }
+    let mut attachment = Attachment::new(options, *client, interactive)?;
+    let end = attachment.run();
+    // The terminal is itself again before anything is said on it.
+    drop(attachment);
+    match end? {
+        End::Exit(exit) => Ok(told(options, &exit)),
+        End::Detached => {
+            output::note(format!("[detached from {}]", options.name));
+            Ok(0)
+        }
+        End::Signal(signal) => Ok(128 + signal as u8),
+        End::Gone => match reach(&options.dir, &options.name, options.role(), Some(Duration::ZERO))? {
+            Reached::Ended(exit) => Ok(told(options, &exit)),
+            Reached::Live(_) => Ok(0),
+        },
+    }
+}
+
+/// A session that is over: the end of its output, and how it ended.
+fn ended(options: &Options, exit: &ExitRecord) -> Done {
+    let log = options.dir.join(Home::LOG);
+    let cannot = |error: io::Error| Failure::system(format_args!("cannot read {}", log.display()), &error);
+    let from = match options.begin {
+        Begin::Tail => tail::start(&log, exit.log_end).map_err(cannot)?.0,
+        Begin::At(offset) => offset,
+        Begin::Fresh => Offset(0),
+        Begin::Now => exit.log_end,
+    };
+    let mut screen = Screen::new(from, exit.log_end);
+    let mut written = Ok(());
+    tail::read(&log, from, None, |offset, stderr, bytes| {
+        screen.take(offset, stderr, bytes);
+        if written.is_ok() {
+            written = screen.flush();
+        }
+    })
+    .map_err(cannot)?;
+    written.map_err(|error| Trouble::output(&error))?;
+    drop(screen);
+    Ok(told(options, exit))
+}
+
+fn told(options: &Options, exit: &ExitRecord) -> u8 {
+    if options.tty {
+        output::note(format!("[{}]", ending(exit)));
+    }
+    u8::try_from(exit.shell_code() & 0xff).unwrap_or(125)
+}
+
+impl Options {
+    fn role(&self) -> &'static str {
+        match (self.read_only, self.tty) {
+            (true, _) => "watch",
+            (false, true) => "attach",
+            (false, false) => "program",
+        }
+    }
+}
+
+struct Attachment<'a> {
+    options: &'a Options,
+    client: Client,
+    screen: Screen,
+    input: Input,
+    signals: Signals,
+    raw: Option<RawMode>,
+    size: Option<Size>,
+}
+
+impl<'a> Attachment<'a> {
+    fn new(options: &'a Options, mut client: Client, interactive: bool) -> Result<Self, Failure> {
+        let cannot =
+            |error: io::Error| Failure::system(format_args!("cannot attach to {:?}", options.name), &error);
+        let signals = Signals::catch(SIGNALS).map_err(cannot)?;
+        let end = client.welcome().log_end;
+        let (from, border, cut) = match options.begin {
+            Begin::Tail => {
+                let (from, cut) = tail::start(&options.dir.join(Home::LOG), end).map_err(cannot)?;
+                (from, end, cut)
+            }
+            Begin::At(offset) => (offset, end, false),
+            Begin::Fresh => (Offset(0), Offset(0), false),
+            Begin::Now => (end, end, false),
+        };
+        let raw = interactive.then(|| RawMode::enter(io::stdin())).transpose().map_err(cannot)?;
+        let screen = Screen::new(from, border);
+        let input = Input::new(options.keys.clone(), options.read_only, options.owned && !options.tty);
+        client.read_from(from).map_err(cannot)?;
+        let mut attachment = Self { options, client, screen, input, signals, raw, size: None };
+        attachment.resize(cut).map_err(cannot)?;
+        Ok(attachment)
+    }
+
+    /// Gives the session our terminal's size. One that is as it was is changed for a moment where `redraw` says so:
+    /// an application paints itself anew at each change.
+    fn resize(&mut self, redraw: bool) -> io::Result<()> {
+        let may = self.options.tty && !self.options.read_only;
+        let Some(size) = terminal::size(io::stdout()).filter(|_| may && io::stdout().is_terminal()) else {
+            return Ok(());
+        };
+        let size = size.sane();
+        if redraw && size.rows > 1 {
+            self.client.resize(Size { rows: size.rows - 1, ..size })?;
+        }
+        if redraw || self.size != Some(size) {
+            self.client.resize(size)?;
+            self.size = Some(size);
+        }
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<End, Trouble> {
+        loop {
+            let end = match self.turn() {
+                Ok(None) => continue,
+                Ok(Some(end)) => end,
+                Err(Broken::Ours(trouble)) => return Err(trouble),
+                Err(Broken::Holder) => End::Gone,
+            };
+            match end {
+                End::Gone => {
+                    match reach(&self.options.dir, &self.options.name, self.options.role(), Some(REPLACED))? {
+                        Reached::Live(client) => self.reconnect(*client),
+                        Reached::Ended(exit) => return self.drain(exit),
+                    }
+                }
+                End::Exit(exit) => return self.drain(exit),
+                end => return Ok(end),
+            }
+        }
+    }
+
+    /// Another holder has the session: output goes on where it stopped.
+    fn reconnect(&mut self, client: Client) {
+        self.client = client;
+        self.input.reconnected();
+        self.size = None;
+        // Should this fail too, the next turn sees it.
+        let _ = self.client.read_from(self.screen.next());
+        let _ = self.resize(false);
+    }
+
+    /// What the log has beyond what was heard.
+    fn drain(&mut self, exit: ExitRecord) -> Result<End, Trouble> {
+        let screen = &mut self.screen;
+        let mut written = Ok(());
+        let log = self.options.dir.join(Home::LOG);
+        let read = tail::read(&log, screen.next(), Some(exit.log_end), |offset, stderr, bytes| {
+            screen.take(offset, stderr, bytes);
+            if written.is_ok() {
+                written = screen.flush();
+            }
+        });
+        // A session that was removed has no log any more; what was heard is all there is.
+        drop(read);
+        written.and_then(|()| self.screen.flush()).map_err(|error| Trouble::output(&error))?;
+        Ok(End::Exit(exit))
+    }
+
+    /// Waits for one thing to happen and does it.
+    fn turn(&mut self) -> Result<Option<End>, Broken> {
+        self.input.send(&mut self.client)?;
+        let blocked = self.screen.blocked();
+        let stdin = io::stdin();
+        let wanted = self.input.wanted();
+        let (signals, stdin_ready, holder, out) = {
+            let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+            // Output that waits is written before more is taken in.
+            match &blocked {
+                Some(out) => fds.push(PollFd::new(out, PollFlags::OUT)),
+                None => fds.push(PollFd::new(&self.client, PollFlags::IN)),
+            }
+            if wanted {
+                fds.push(PollFd::new(&stdin, PollFlags::IN));
+            }
+            match poll(&mut fds, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(Broken::ours("cannot wait", &error.into())),
+            }
+            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            (
+                ready[0],
+                ready.get(2) == Some(&true),
+                ready[1] && blocked.is_none(),
+                ready[1] && blocked.is_some(),
+            )
+        };
+        if signals && let Some(end) = self.signalled()? {
+            return Ok(Some(end));
+        }
+        if out {
+            self.screen.write().map_err(|error| Broken::Ours(Trouble::output(&error)))?;
+        }
+        if stdin_ready {
+            match self.input.read() {
+                Ok(Typed::More) => {}
+                Ok(Typed::Detach) => return Ok(Some(End::Detached)),
+                Err(error) => return Err(Broken::ours("cannot read standard input", &error)),
+            }
+        }
+        if holder {
+            if self.client.receive()? == 0 {
+                return Ok(Some(End::Gone));
+            }
+            while let Some(event) = self.client.buffered()? {
+                if let Some(end) = self.heard(event) {
+                    return Ok(Some(end));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn heard(&mut self, event: Event) -> Option<End> {
+        match event {
+            Event::Output { offset, stderr, bytes } => self.screen.take(offset, stderr, &bytes),
+            Event::Gap { from, to } => {
+                self.screen.gap(to);
+                output::note(format!("[bytes {from} to {to} of the output are gone]"));
+            }
+            Event::Done { seq, .. } => {
+                self.input.answered(seq);
+            }
+            Event::Refused { seq, failure } => {
+                if self.input.answered(seq) && failure.code != wharf_model::Code::Ended {
+                    output::note(format!("[not typed: {failure}]"));
+                }
+            }
+            Event::Exit(exit) => return Some(End::Exit(exit)),
+            Event::News(_) => {}
+        }
+        None
+    }
+
+    fn signalled(&mut self) -> Result<Option<End>, Broken> {
+        for signal in self.signals.take() {
+            match signal {
+                libc::SIGWINCH => self.resize(false)?,
+                libc::SIGCONT => {
+                    if let Some(raw) = &self.raw {
+                        // Should the terminal be gone, reading it says so.
+                        let _ = raw.again();
+                    }
+                    self.resize(false)?;
+                }
+                libc::SIGTSTP => {
+                    if let Some(raw) = &self.raw {
+                        raw.restore();
+                    }
+                    let own = rustix::process::getpid();
+                    let _ = rustix::process::kill_process(own, rustix::process::Signal::STOP);
+                }
+                libc::SIGINT | libc::SIGTERM | libc::SIGQUIT if self.options.owned && self.raw.is_none() => {
+                    self.client.signal(signal, false)?;
+                }
+                signal => return Ok(Some(End::Signal(signal))),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What went wrong: on our side, or on the holder's.
+enum Broken {
+    Ours(Trouble),
+    Holder,
+}
+
+impl Broken {
+    fn ours(what: &str, error: &io::Error) -> Self {
+        Self::Ours(Failure::system(what, error).into())
+    }
+}
+
+impl From<io::Error> for Broken {
+    /// Whatever fails on the holder's connection means that it is gone.
+    fn from(_: io::Error) -> Self {
+        Self::Holder
+    }
+}

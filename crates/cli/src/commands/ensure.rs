@@ -1,0 +1,31 @@
+use crate::dispatch::Serve;
+use crate::start::StartArgs;
+use crate::trouble::Done;
+use crate::{output, place};
+
+/// Arguments of `ensure`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print nothing
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    start: StartArgs,
+}
+
+pub(crate) fn run(args: Args, _: Serve) -> Done {
+    let json = args.start.json;
+    let spec = args.start.spec(&place::home()?)?;
+    if spec.name.is_none() && spec.group.is_none() {
+        let failure = crate::trouble::invalid("neither a name nor a group was given");
+        return Err(failure.hint("--name NAME or --group GROUP says which session there shall be").into());
+    }
+    let started = super::run::start(spec, true)?;
+    if json {
+        output::json(&started)?;
+    } else if !args.quiet {
+        output::text(&format!("{}\n", started.session.name))?;
+        output::note(if started.created { "started" } else { "was there already" });
+    }
+    Ok(0)
+}

@@ -1,0 +1,149 @@
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use wharf_holder::client::Client;
+use wharf_log::{Chunk, Follower, Reader, Stream, Streams, lines_back};
+use wharf_model::{Code, Failure, Home, Offset};
+
+use crate::dispatch::Serve;
+use crate::duration::{now, parse_moment};
+use crate::log_text::{Form, Text};
+use crate::trouble::{Done, Trouble, invalid};
+use crate::{output, place};
+
+/// Arguments of `logs`.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The session, by name or id
+    name: String,
+    /// Go on until the session ends
+    #[arg(short, long)]
+    follow: bool,
+    /// Begin at this offset
+    #[arg(long, value_name = "OFFSET", conflicts_with_all = ["since", "lines"])]
+    from: Option<u64>,
+    /// Begin with what came since: 5m (ago), or a time such as 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", conflicts_with = "lines")]
+    since: Option<String>,
+    /// Begin with the last lines
+    #[arg(short = 'n', long, value_name = "LINES")]
+    lines: Option<usize>,
+    /// Leave out escape sequences and control characters
+    #[arg(long, conflicts_with = "raw")]
+    plain: bool,
+    /// The bytes as they are, also to a terminal; a terminal else gets them without questions to it
+    #[arg(long)]
+    raw: bool,
+    /// Only standard output of a session without a terminal
+    #[arg(long, conflicts_with = "stderr")]
+    stdout: bool,
+    /// Only standard error of a session without a terminal
+    #[arg(long)]
+    stderr: bool,
+    /// Begin each line with the time at which it came
+    #[arg(long)]
+    timestamps: bool,
+}
+
+/// How long a follower waits before it looks whether the session still has a holder.
+const LOOK: Duration = Duration::from_secs(5);
+
+pub(crate) fn run(args: Args, _: Serve) -> Done {
+    let session = place::session(&place::home()?, &args.name)?;
+    let log = session.join(Home::LOG);
+    let cannot =
+        |error: io::Error| Failure::system(format_args!("cannot read the log of {:?}", args.name), &error);
+    // Before the first read, so that no change is missed between it and the first wait.
+    let follower = args.follow.then(|| Follower::new(&log)).transpose().map_err(cannot)?;
+    let from = begin(&args, &log)?;
+    let mut reader = Reader::open(&log, from).map_err(cannot)?;
+    let only = match (args.stdout, args.stderr) {
+        (true, _) => Some(Stream::Stdout),
+        (_, true) => Some(Stream::Stderr),
+        _ => None,
+    };
+    let form = Form::new(args.plain, args.raw, args.timestamps);
+    let mut text = Text::new(&log, form);
+    let mut streams = Streams::new();
+    let mut buffer = vec![0; 128 << 10];
+    let mut until_end = Following { follower, session: &session, name: &args.name, silent: 0 };
+    loop {
+        let over = until_end.over()?;
+        loop {
+            match reader.read(&mut buffer).map_err(cannot)? {
+                Chunk::Data { offset, len } => match only {
+                    None => text.show(offset, &buffer[..len]).map_err(cannot)?,
+                    Some(only) => {
+                        for (stream, range) in streams.split(&reader, offset, len).map_err(cannot)? {
+                            if stream == only {
+                                text.show(offset + range.start as u64, &buffer[range]).map_err(cannot)?;
+                            }
+                        }
+                    }
+                },
+                Chunk::Gap { from, to } => {
+                    output::note(format!("wharf: {} bytes are gone here, from {from} to {to}", to - from));
+                    continue;
+                }
+                Chunk::End => break,
+            }
+            output::bytes(text.take())?;
+            text.taken();
+        }
+        if over || !until_end.wait().map_err(cannot)? {
+            return Ok(0);
+        }
+    }
+}
+
+fn begin(args: &Args, log: &Path) -> Result<Offset, Trouble> {
+    let cannot =
+        |error: io::Error| Failure::system(format_args!("cannot read the log of {:?}", args.name), &error);
+    if let Some(lines) = args.lines {
+        return Ok(lines_back(log, lines).map_err(cannot)?);
+    }
+    if let Some(since) = &args.since {
+        let moment = parse_moment(since, now()).map_err(invalid)?;
+        return Ok(wharf_log::since(log, moment.0.saturating_mul(1_000)).map_err(cannot)?);
+    }
+    Ok(Offset(args.from.unwrap_or(0)))
+}
+
+/// Follows a log until its session is over.
+struct Following<'a> {
+    follower: Option<Follower>,
+    session: &'a Path,
+    name: &'a str,
+    /// How often in a row there was neither output nor a holder.
+    silent: u32,
+}
+
+impl Following<'_> {
+    /// Whether the session had ended at this moment: then what the log has is all there will be.
+    fn over(&mut self) -> Result<bool, Failure> {
+        if self.follower.is_none() {
+            return Ok(true);
+        }
+        if self.silent > 1 {
+            let failure = Failure::new(
+                Code::Unreachable,
+                format!("the session {:?} has no holder any more", self.name),
+            );
+            return Err(failure.hint(format!("`wharf show {}` says what became of it", self.name)));
+        }
+        // A live holder has the last word: an exit record may be that of the run before.
+        Ok(place::exit(self.session)?.is_some() && Client::connect(self.session, "program").is_err())
+    }
+
+    /// Waits for a change; false where nobody follows.
+    fn wait(&mut self) -> io::Result<bool> {
+        let Some(follower) = &mut self.follower else { return Ok(false) };
+        let lives = follower.wait(LOOK)?
+            || Client::connect(self.session, "program").is_ok()
+            || !self.session.join(Home::TICKET).exists();
+        self.silent = if lives { 0 } else { self.silent + 1 };
+        Ok(true)
+    }
+}

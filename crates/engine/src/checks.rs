@@ -1,0 +1,177 @@
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Resource, getrlimit};
+use wharf_backend::Probe;
+use wharf_model::{Capabilities, Home, SessionId};
+
+use crate::engine::Engine;
+use crate::{disk, login, open};
+
+/// The longest path that a Unix socket may have everywhere.
+const SOCKET_PATH: usize = 103;
+/// How few descriptors are few.
+const DESCRIPTORS: u64 = 1_024;
+/// How little free space is little.
+const FREE: u64 = 256 * 1024 * 1024;
+/// Before this, a clock was never set: the first day of 2024.
+const CLOCK: u64 = 1_704_067_200_000;
+
+/// Whether a backend can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackendStatus {
+    /// Its name.
+    pub name: String,
+    /// Whether it is used when none is named.
+    pub default: bool,
+    /// What its probe said.
+    pub probe: Probe,
+    /// What it can do.
+    pub capabilities: Capabilities,
+}
+
+/// Something that was looked at, and how it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// What was looked at.
+    pub name: String,
+    /// Whether it is as it should be.
+    pub ok: bool,
+    /// What was found.
+    pub detail: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Check {
+    fn new(name: &str, ok: bool, detail: impl Into<String>, hint: &str) -> Self {
+        let hint = (!ok).then(|| hint.to_owned());
+        Self { name: name.to_owned(), ok, detail: detail.into(), hint }
+    }
+}
+
+impl Engine {
+    /// Asks every backend whether it can be used, all at once. One that hangs is said to, and delays no other.
+    pub async fn backends(&self) -> Vec<BackendStatus> {
+        let within = self.shared.timeouts.call.min(Duration::from_secs(5));
+        let probes: Vec<_> = self.shared.backends.iter().map(|backend| {
+            let backend = Arc::clone(backend);
+            tokio::spawn(async move { tokio::time::timeout(within, backend.probe()).await })
+        }).collect();
+        let mut statuses = Vec::new();
+        for (backend, probe) in self.shared.backends.iter().zip(probes) {
+            let silent = |detail: String| Probe { available: false, version: None, detail, hint: None };
+            let probe = match probe.await {
+                Ok(Ok(probe)) => probe,
+                Ok(Err(_)) => silent(format!("it did not answer within {within:?}")),
+                Err(error) => silent(format!("its probe failed: {error}")),
+            };
+            statuses.push(BackendStatus {
+                name: backend.name().to_owned(),
+                default: backend.name() == self.shared.default_backend,
+                probe,
+                capabilities: backend.capabilities(),
+            });
+        }
+        statuses
+    }
+
+    /// Looks at everything that sessions need.
+    pub async fn checks(&self) -> Vec<Check> {
+        let mut checks = vec![self.state_dir(), self.socket_path(), descriptors(), processes(), self.space(), clock()];
+        checks.push(self.tickets());
+        for status in self.backends().await {
+            let mut check = Check::new(&format!("backend {}", status.name), status.probe.available, status.probe.detail, "");
+            check.hint = status.probe.hint;
+            checks.push(check);
+        }
+        checks.push(self.login_shell().await);
+        checks
+    }
+
+    fn state_dir(&self) -> Check {
+        let home = &self.shared.home;
+        let state = home.state();
+        let probe = state.join(".doctor");
+        let writable = disk::replace(&probe, b"").map(|()| drop(fs::remove_file(&probe)));
+        let open = [state.to_owned(), home.sessions(), home.names()].into_iter().find(|dir| !open::is_private(dir));
+        let shown = state.display();
+        match (writable, open) {
+            (Err(failure), _) => Check::new("state directory", false, failure.message, "make it yours and writable"),
+            (_, Some(dir)) => {
+                let detail = format!("{} can be read by others", dir.display());
+                Check::new("state directory", false, detail, "chmod 700 it")
+            }
+            _ => Check::new("state directory", true, format!("{shown} is writable and yours alone"), ""),
+        }
+    }
+
+    fn socket_path(&self) -> Check {
+        let longest = self.shared.home.sessions().join("0".repeat(16)).join(Home::SOCKET);
+        let longest = longest.as_os_str().len().max(self.shared.home.socket().as_os_str().len());
+        let detail = format!("the longest socket path has {longest} bytes");
+        Check::new("socket path", longest <= SOCKET_PATH, detail, "choose a shorter HOME or XDG_STATE_HOME")
+    }
+
+    fn space(&self) -> Check {
+        let state = self.shared.home.state();
+        match rustix::fs::statvfs(state) {
+            Err(error) => Check::new("disk space", false, format!("{}: {error}", state.display()), "is it mounted?"),
+            Ok(stat) => {
+                let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+                let files = stat.f_files == 0 || stat.f_favail > 1_000;
+                let detail = format!("{} MiB are free below {}", free / (1024 * 1024), state.display());
+                Check::new("disk space", free >= FREE && files, detail, "`wharf gc`, or free some space or inodes")
+            }
+        }
+    }
+
+    fn tickets(&self) -> Check {
+        let sessions = self.shared.home.sessions();
+        let Ok(entries) = fs::read_dir(&sessions) else {
+            return Check::new("sessions", false, format!("cannot read {}", sessions.display()), "restart the daemon");
+        };
+        let odd = entries.filter_map(Result::ok).filter(|entry| {
+            let id = entry.file_name().to_str().and_then(|name| name.parse::<SessionId>().ok());
+            // Those in memory are in order; asking for the others is one call each.
+            id.is_none_or(|id| self.shared.registry.by_id(&id).is_none() && !entry.path().join(Home::TICKET).exists())
+        });
+        let odd: Vec<String> = odd.take(10).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        let unknown = self.list(&crate::Filter::default());
+        let unknown = unknown.iter().filter(|session| session.state == wharf_model::State::Unknown).count();
+        if !odd.is_empty() {
+            let detail = format!("directories without a ticket: {}", odd.join(", "));
+            return Check::new("sessions", false, detail, "`wharf gc` removes them once they are an hour old");
+        }
+        let detail = format!("{} are not over, {unknown} of them cannot be reached", self.live());
+        Check::new("sessions", unknown == 0, detail, "`wharf ls` shows which, `wharf show NAME` why")
+    }
+
+    async fn login_shell(&self) -> Check {
+        let shell = login::shell(&[]);
+        match self.shared.login.variables(&shell, self.shared.timeouts.login).await {
+            Ok(vars) => {
+                Check::new("login shell", true, format!("{} exports {} variables", shell.lossy(), vars.len()), "")
+            }
+            Err(failure) => Check { hint: failure.hint, ..Check::new("login shell", false, failure.message, "") },
+        }
+    }
+}
+
+fn descriptors() -> Check {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let detail = format!("a process may open {limit} files");
+    Check::new("descriptors", limit >= DESCRIPTORS, detail, "raise `ulimit -n`")
+}
+
+fn processes() -> Check {
+    let limit = getrlimit(Resource::Nproc).current.unwrap_or(u64::MAX);
+    let shown = if limit == u64::MAX { "any number of".to_owned() } else { limit.to_string() };
+    Check::new("processes", limit >= 512, format!("the user may have {shown} processes"), "raise `ulimit -u`")
+}
+
+fn clock() -> Check {
+    let now = crate::shared::now().0;
+    Check::new("clock", now >= CLOCK, format!("it is {} s after 1970", now / 1_000), "set the clock")
+}

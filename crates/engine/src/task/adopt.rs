@@ -1,0 +1,109 @@
+use std::sync::Arc;
+
+use wharf_backend::Adoption;
+use wharf_model::{Code, Failure, Reason, State};
+
+use super::{Phase, Task};
+use crate::command::Command;
+use crate::handle::Stage;
+use crate::{Result, disk};
+
+impl Task {
+    /// Looks for the session until it is known what became of it. Nothing is concluded from a failure.
+    pub(super) async fn adopt(&mut self) -> Phase {
+        self.handle.ways().connection = None;
+        self.handle.set_stage(Stage::There);
+        let shared = Arc::clone(&self.shared);
+        let closed = shared.closed();
+        tokio::pin!(closed);
+        let mut wait = shared.timeouts.retry.0;
+        loop {
+            let found = tokio::select! {
+                () = &mut closed => return self.leave().await,
+                found = self.look() => found,
+            };
+            let failure = match found {
+                Ok(Adoption::Alive(connection)) => {
+                    self.handle.ways().connection = Some(Arc::clone(&connection));
+                    self.running(None);
+                    return Phase::Live(connection, true);
+                }
+                Ok(Adoption::Ended(exit)) => return self.conclude(exit, false),
+                Ok(Adoption::Lost) => return self.lost(),
+                Err(failure) => failure,
+            };
+            self.shared.update(&self.handle, |session| {
+                session.state = State::Unknown;
+                session.attached = 0;
+                session.detail = Some(failure.message.clone());
+            });
+            self.unreachable(&failure);
+            let pause = tokio::time::sleep(wait);
+            tokio::pin!(pause);
+            loop {
+                tokio::select! {
+                    () = &mut closed => return self.leave().await,
+                    () = &mut pause => break,
+                    Some(command) = self.commands.recv() => {
+                        if self.asked_while_away(command).await {
+                            break;
+                        }
+                    }
+                }
+            }
+            wait = (wait * 2).min(shared.timeouts.retry.1);
+        }
+    }
+
+    async fn look(&self) -> Result<Adoption> {
+        let ticket = self.handle.ticket();
+        // What its holder left is the answer, and costs its backend nothing.
+        if let Some(exit) = disk::exit(&self.shared.home.session(&ticket.id))? {
+            return Ok(Adoption::Ended(exit));
+        }
+        let backend = self.shared.backend(&ticket.backend)?;
+        let turn = self.shared.adopting.get(backend.name());
+        let _turn = match turn {
+            Some(turn) => turn.acquire().await.ok(),
+            None => None,
+        };
+        let within = self.shared.timeouts.adopt;
+        tokio::time::timeout(within, backend.adopt(&ticket)).await.unwrap_or_else(|_| {
+            let message = format!("the backend {} did not answer within {within:?}", backend.name());
+            Err(Failure::new(Code::Unreachable, message))
+        })
+    }
+
+    /// Takes what is asked of a session that cannot be reached. True where it is worth to look again at once.
+    async fn asked_while_away(&mut self, command: Command) -> bool {
+        match command {
+            Command::Stop(stop) => {
+                self.stops.push(*stop);
+                true
+            }
+            Command::Restart(stop, reply) => {
+                self.stops.push(*stop);
+                self.restarters.push(reply);
+                true
+            }
+            Command::Pipe { file, from_start, reply } => {
+                let _ = reply.send(self.pipe_to(file, from_start).await);
+                false
+            }
+        }
+    }
+
+    /// Tells those who wait for a stop that it could not be carried out.
+    fn unreachable(&mut self, why: &Failure) {
+        let name = self.handle.session().name.clone();
+        let failure = Failure::new(Code::Unreachable, format!("session {name} cannot be reached: {}", why.message))
+            .hint("nothing was ended; it is looked for again and again");
+        self.refuse(&failure);
+    }
+
+    fn lost(&mut self) -> Phase {
+        let mut exit = super::launching::record(Reason::Lost, None);
+        exit.started = self.handle.ticket().started;
+        self.conclude(exit, false)
+    }
+}

@@ -1,0 +1,82 @@
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use wharf_model::{ExitRecord, State, Text};
+
+use super::{Phase, Task};
+use crate::command::Command;
+use crate::pipe::Pipe;
+use crate::{Result, ports};
+
+impl Task {
+    /// Publishes the end, then lets go of everything.
+    pub(super) async fn finish(&mut self, exit: ExitRecord, state: State) -> Phase {
+        self.handle.ways().connection = None;
+        if self.pipe.is_none() {
+            // An engine that went away may have left a copy unfinished.
+            self.pipe = Pipe::resume(&self.shared, &self.handle);
+        }
+        if self.asked {
+            self.ports_free().await;
+        }
+        self.shared.ports.free(&self.handle.id);
+        self.shared.update(&self.handle, |session| {
+            session.state = state;
+            session.pid = None;
+            session.attached = 0;
+            session.exit = Some(exit.clone());
+        });
+        self.shared.registry.ended(&self.handle.id);
+        self.answer(&exit);
+        let mut copied = true;
+        if let Some(pipe) = self.pipe.take() {
+            copied = pipe.finish(self.shared.timeouts.pipe_drain).await;
+        }
+        // Only now is there nothing left that another engine would have to do.
+        if copied {
+            self.shared.remember(&self.handle, self.attempts);
+        }
+        self.handle.ways().commands = None;
+        self.commands.close();
+        while let Some(command) = self.commands.recv().await {
+            // Other commands are dropped: their senders see that, and find the session over.
+            if let Command::Stop(stop) = command {
+                if let Some(reply) = stop.reply {
+                    let _ = reply.send(Ok(exit.clone()));
+                }
+            }
+        }
+        Phase::Leave
+    }
+
+    /// The engine is closing: the session goes on without it.
+    pub(super) async fn leave(&mut self) -> Phase {
+        self.end_pipe().await;
+        Phase::Leave
+    }
+
+    /// Begins, changes or ends the copy of the output.
+    pub(super) async fn pipe_to(&mut self, file: Option<Text>, from_start: bool) -> Result<()> {
+        self.end_pipe().await;
+        self.pipe = Pipe::begin(&self.shared, &self.handle, file, from_start)?;
+        Ok(())
+    }
+
+    /// Ends the copy for good before anybody else may write: two at once would double bytes.
+    async fn end_pipe(&mut self) {
+        if let Some(pipe) = self.pipe.take() {
+            pipe.end(self.shared.timeouts.call).await;
+        }
+    }
+
+    /// Waits, not for long, until a server could listen on the session's ports again.
+    async fn ports_free(&self) {
+        let numbers: Vec<u16> = self.handle.session().ports.iter().map(|port| port.number).collect();
+        let until = Instant::now() + self.shared.timeouts.port_release;
+        for number in numbers {
+            while !ports::can_bind(number) && Instant::now() < until {
+                sleep(Duration::from_millis(10)).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+use std::fs;
+use std::sync::Arc;
+
+use wharf_backend::{Adoption, Connection, Launch};
+use wharf_model::{Code, ExitRecord, Failure, Home, Millis, Offset, Reason, SessionId, State, Ticket};
+
+use super::{Launching, Phase, Task};
+use crate::handle::{Handle, Stage};
+use crate::pipe::Pipe;
+use crate::shared::{Shared, now, slim};
+use crate::{Result, disk, launch};
+
+impl Task {
+    pub(super) async fn launch(&mut self, launching: Launching) -> Phase {
+        match launching {
+            Launching::First { ticket, displaced, reply } => {
+                let (phase, answer) = match self.try_start(ticket).await {
+                    Ok(connection) => (Phase::Live(connection, false), Ok(())),
+                    Err(failure) if failure.code == Code::Timeout => (self.abandon(displaced.as_ref()).await, Err(failure)),
+                    Err(failure) => {
+                        undo(&self.shared, &self.handle, displaced.as_ref());
+                        (Phase::Leave, Err(failure))
+                    }
+                };
+                if answer.is_ok() {
+                    self.running(None);
+                }
+                // A caller that went away still has its session.
+                let _ = reply.send(answer);
+                phase
+            }
+            Launching::Waited { ticket } => match self.try_start(ticket).await {
+                Ok(connection) => {
+                    self.running(None);
+                    Phase::Live(connection, false)
+                }
+                Err(failure) => self.never_ran(Reason::Failed, None, Some(failure.message)),
+            },
+            Launching::Again { ended, replies } => self.again(ended, replies).await,
+        }
+    }
+
+    /// Starts one more run in the same directory; the log goes on.
+    async fn again(&mut self, ended: ExitRecord, replies: Vec<super::oneshot::Sender<Result<()>>>) -> Phase {
+        let dir = self.shared.home.session(&self.handle.id);
+        self.asked = false;
+        let (answer, phase) = match self.next_run(&ended).await {
+            Ok(connection) => {
+                self.running(None);
+                (Ok(()), Phase::Live(connection, false))
+            }
+            Err(failure) => {
+                tracing::warn!(session = %self.handle.id, %failure, "a session could not be started again");
+                self.shared.update(&self.handle, |session| session.detail = Some(failure.message.clone()));
+                if failure.code == Code::Timeout && disk::exit(&dir).is_ok_and(|exit| exit.is_none()) {
+                    // It may run after all: find out, and conclude nothing.
+                    (Err(failure), Phase::Adopt)
+                } else if replies.is_empty() {
+                    (Err(failure), self.conclude(ended, true))
+                } else {
+                    (Err(failure), self.over(ended))
+                }
+            }
+        };
+        for reply in replies {
+            let _ = reply.send(answer.clone());
+        }
+        phase
+    }
+
+    async fn next_run(&mut self, ended: &ExitRecord) -> Result<Arc<dyn Connection>> {
+        let dir = self.shared.home.session(&self.handle.id);
+        let path = dir.join(Home::TICKET);
+        let named = |error: std::io::Error| Failure::system(format!("cannot read {}", path.display()), &error);
+        let old = fs::read(&path).map_err(named)?;
+        let mut ticket: Ticket = serde_json::from_slice(&old).map_err(|error| named(error.into()))?;
+        let kept = dir.join(format!("exit.{}.json", ticket.run));
+        let had_exit = fs::rename(dir.join(Home::EXIT), &kept).is_ok();
+        if !had_exit {
+            // A lost run has no record of its own; what is known of its end is kept all the same.
+            disk::write_json(&kept, ended)?;
+        }
+        Pipe::reopen(&self.shared, &self.handle)?;
+        ticket.run += 1;
+        ticket.token = launch::token()?;
+        (ticket.holder, ticket.command, ticket.private) = (None, None, None);
+        let run = ticket.run;
+        self.shared.update(&self.handle, |session| {
+            session.state = State::Starting;
+            session.run = run;
+            session.exit = None;
+        });
+        match self.try_start(ticket).await {
+            Ok(connection) => Ok(connection),
+            Err(failure) => {
+                self.shared.update(&self.handle, |session| session.run = run - 1);
+                if failure.code != Code::Timeout {
+                    if !path.exists() {
+                        disk::session_dir(&dir)?;
+                    }
+                    disk::replace(&path, &old)?;
+                    if had_exit {
+                        // It came from there a moment ago.
+                        let _ = fs::rename(&kept, dir.join(Home::EXIT));
+                    }
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    async fn try_start(&mut self, ticket: Ticket) -> Result<Arc<dyn Connection>> {
+        let backend = Arc::clone(self.shared.backend(&ticket.backend)?);
+        let launch: Launch = self.shared.prepare(ticket).await?;
+        let within = self.shared.timeouts.start;
+        let started = tokio::time::timeout(within, backend.start(launch)).await;
+        let (mut ticket, connection) = started.unwrap_or_else(|_| {
+            Err(Failure::new(Code::Timeout, format!("the backend {} did not start it within {within:?}", backend.name())))
+        })?;
+        // A rename may have come in between; what the backend wrote has the name of before.
+        let name = self.handle.session().name.clone();
+        if ticket.name != name {
+            ticket.name = name;
+            let _disk = self.handle.disk();
+            disk::write_json(&self.shared.home.session(&ticket.id).join(Home::TICKET), &ticket)?;
+        }
+        self.handle.ways().ticket = Arc::new(slim(ticket));
+        self.handle.ways().connection = Some(Arc::clone(&connection));
+        Ok(connection)
+    }
+
+    /// Publishes that the command runs.
+    pub(super) fn running(&mut self, detail: Option<String>) {
+        let ticket = self.handle.ticket();
+        let pids = [ticket.holder.as_ref(), ticket.command.as_ref()];
+        self.shared.registry.processes(&self.handle.id, pids.into_iter().flatten().map(|process| process.pid));
+        let connection = self.handle.ways().connection.clone();
+        let status = connection.map(|connection| connection.status().borrow().clone()).unwrap_or_default();
+        self.handle.set_stage(Stage::There);
+        self.shared.update(&self.handle, |session| {
+            session.state = State::Running;
+            session.exit = None;
+            session.detail = detail;
+            session.pid = status.pid.or(ticket.command.as_ref().map(|command| command.pid));
+            session.attached = status.attached;
+            session.size = status.size;
+            session.run = ticket.run;
+            session.ports.clone_from(&ticket.spec.ports);
+            session.scope.clone_from(&ticket.scope);
+            session.holder.clone_from(&ticket.holder);
+        });
+        self.shared.remember(&self.handle, self.attempts);
+    }
+
+    /// A first start took too long. It may have happened: what can be seen to run is ended, what cannot is kept.
+    async fn abandon(&mut self, displaced: Option<&SessionId>) -> Phase {
+        let dir = self.shared.home.session(&self.handle.id);
+        let Ok(Some(ticket)) = disk::ticket(&dir) else {
+            undo(&self.shared, &self.handle, displaced);
+            return Phase::Leave;
+        };
+        let within = self.shared.timeouts.adopt;
+        let found = match self.shared.backend(&ticket.backend).map(Arc::clone) {
+            Ok(backend) => tokio::time::timeout(within, backend.adopt(&ticket)).await.ok().and_then(Result::ok),
+            Err(_) => None,
+        };
+        let ended = match found {
+            Some(Adoption::Alive(connection)) => {
+                let stop = wharf_backend::Stop {
+                    grace: std::time::Duration::ZERO,
+                    reason: Reason::Failed,
+                    by: "its start took too long".to_owned(),
+                };
+                tokio::time::timeout(self.shared.timeouts.stop_margin, connection.stop(stop)).await.is_ok_and(|r| r.is_ok())
+            }
+            Some(Adoption::Ended(_) | Adoption::Lost) => true,
+            None => false,
+        };
+        if ended {
+            undo(&self.shared, &self.handle, displaced);
+            return Phase::Leave;
+        }
+        self.handle.ways().ticket = Arc::new(slim(ticket));
+        self.handle.set_stage(Stage::There);
+        Phase::Adopt
+    }
+
+    /// Ends a session whose command never ran. The record is on disk, or another engine would go on waiting.
+    pub(super) fn never_ran(&mut self, reason: Reason, by: Option<String>, detail: Option<String>) -> Phase {
+        let exit = record(reason, by);
+        let path = self.shared.home.session(&self.handle.id).join(Home::EXIT);
+        if let Err(failure) = disk::write_json(&path, &exit) {
+            tracing::warn!(session = %self.handle.id, %failure, "the end of a session is not on disk");
+        }
+        self.shared.update(&self.handle, |session| session.detail = detail);
+        self.over(exit)
+    }
+}
+
+/// The record of an end that no holder saw.
+pub(crate) fn record(reason: Reason, by: Option<String>) -> ExitRecord {
+    ExitRecord {
+        code: None,
+        signal: None,
+        oom: false,
+        reason,
+        by,
+        started: Millis(0),
+        ended: now(),
+        log_end: Offset(0),
+        leftovers: 0,
+        survivors: 0,
+    }
+}
+
+/// Takes back a session that did not come to be: directory, name, ports, entry.
+pub(crate) fn undo(shared: &Arc<Shared>, handle: &Arc<Handle>, displaced: Option<&SessionId>) {
+    let name = handle.session().name.clone();
+    let dir = shared.home.session(&handle.id);
+    if let Err(failure) = disk::remove_session(&dir) {
+        tracing::warn!(session = %handle.id, %failure, "a failed start left its directory");
+    }
+    match displaced.filter(|old| shared.home.session(old).exists()) {
+        Some(old) if disk::linked(&shared.home, &name).as_ref() == Some(&handle.id) => {
+            if let Err(failure) = disk::point_link(&shared.home, &name, old) {
+                tracing::warn!(%name, %failure, "a name was not given back");
+            }
+        }
+        _ => disk::free_link(&shared.home, &name, &handle.id),
+    }
+    shared.ports.free(&handle.id);
+    shared.registry.unclaim(&handle.id, &name, displaced);
+    handle.ways().commands = None;
+    handle.set_stage(Stage::Gone);
+}

@@ -1,0 +1,201 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use wharf_backend::{Connection, Status, Stop};
+use wharf_model::{Code, ExitRecord, Failure, Reason};
+
+use super::{Done, Phase, Task};
+use crate::command::{Command, StopAsked};
+use crate::pipe::Pipe;
+use crate::supervision::{Due, Supervision};
+
+impl Task {
+    /// Looks after a command that runs, until its end is known or the connection breaks.
+    pub(super) async fn live(&mut self, connection: Arc<dyn Connection>, found: bool) -> Phase {
+        let ticket = self.handle.ticket();
+        let mut supervision = if found { Supervision::found(&ticket) } else { Supervision::fresh(&ticket) };
+        let mut status = connection.status();
+        if self.pipe.is_none() && ticket.spec.copy_to.is_some() {
+            self.pipe = Pipe::resume(&self.shared, &self.handle);
+        }
+        for stop in std::mem::take(&mut self.stops) {
+            self.stop(&connection, stop);
+        }
+        let shared = Arc::clone(&self.shared);
+        let closed = shared.closed();
+        tokio::pin!(closed);
+        // The status as it is now counts as a change: the end may have come before this task looked.
+        status.mark_changed();
+        loop {
+            let next = supervision.next();
+            let timer = async {
+                match next {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let end = tokio::select! {
+                () = &mut closed => return self.leave().await,
+                changed = status.changed() => {
+                    let news = status.borrow_and_update().clone();
+                    self.news(news, changed.is_err())
+                }
+                Some(command) = self.commands.recv() => {
+                    self.command(&connection, command).await;
+                    None
+                }
+                Some(done) = self.jobs.join_next() => match done {
+                    Ok(Done::Stopped(job, result)) => self.stopped(job, result),
+                    Ok(Done::Looked(stats)) => {
+                        let due = supervision.looked(stats.as_ref(), &status.borrow());
+                        self.due(&connection, due);
+                        None
+                    }
+                    Err(failed) => {
+                        self.job_failed(&failed.to_string());
+                        None
+                    }
+                },
+                () = timer => {
+                    let due = supervision.due();
+                    self.due(&connection, due);
+                    None
+                }
+            };
+            let Some(end) = end else { continue };
+            self.handle.ways().connection = None;
+            // What is still on its way belongs to this run; the next must not hear of it.
+            self.jobs = JoinSet::new();
+            match end {
+                End::Ended(record) => {
+                    let backoff = self.handle.ticket().spec.backoff;
+                    if supervision.lasted() >= Duration::from_millis(backoff.cap.0).saturating_mul(10) {
+                        self.attempts = 0;
+                    }
+                    return self.conclude(record, false);
+                }
+                End::Broken => {
+                    self.stop_again();
+                    return Phase::Adopt;
+                }
+            }
+        }
+    }
+
+    /// Stops that a broken connection took with it are carried out on the next one, once.
+    fn stop_again(&mut self) {
+        for (_, mut stop) in std::mem::take(&mut self.stopping) {
+            if !stop.again {
+                stop.again = true;
+                self.stops.push(stop);
+                continue;
+            }
+            let name = &self.handle.session().name;
+            let failure = Failure::new(Code::Unreachable, format!("the connection to session {name} broke twice"));
+            if let Some(reply) = stop.reply {
+                let _ = reply.send(Err(failure));
+            }
+        }
+    }
+
+    fn news(&mut self, status: Status, closed: bool) -> Option<End> {
+        if let Some(exit) = status.exit {
+            return Some(End::Ended(exit));
+        }
+        if status.broken || closed {
+            return Some(End::Broken);
+        }
+        self.shared.update(&self.handle, |session| {
+            session.attached = status.attached;
+            session.size = status.size;
+            if status.pid.is_some() {
+                session.pid = status.pid;
+            }
+        });
+        None
+    }
+
+    async fn command(&mut self, connection: &Arc<dyn Connection>, command: Command) {
+        match command {
+            Command::Stop(stop) => self.stop(connection, *stop),
+            Command::Restart(stop, reply) => {
+                self.restarters.push(reply);
+                self.stop(connection, *stop);
+            }
+            Command::Pipe { file, from_start, reply } => {
+                let result = self.pipe_to(file, from_start).await;
+                let _ = reply.send(result);
+            }
+        }
+    }
+
+    /// Ends the session beside everything else: a second, harder stop need not wait for the first.
+    fn stop(&mut self, connection: &Arc<dyn Connection>, stop: StopAsked) {
+        let within = stop.grace + self.shared.timeouts.stop_margin;
+        let connection = Arc::clone(connection);
+        let how = Stop { grace: stop.grace, reason: stop.reason, by: stop.by.clone() };
+        let job = self.note(stop);
+        self.jobs.spawn(async move {
+            let stopped = tokio::time::timeout(within, connection.stop(how)).await;
+            let late = || {
+                Failure::new(Code::Timeout, format!("it was not over after {within:?}"))
+                    .hint("`wharf doctor` looks for processes that cannot be ended")
+            };
+            Done::Stopped(job, stopped.unwrap_or_else(|_| Err(late())))
+        });
+    }
+
+    fn stopped(&mut self, job: u64, result: crate::Result<ExitRecord>) -> Option<End> {
+        let failure = match result {
+            Ok(exit) => return Some(End::Ended(exit)),
+            Err(failure) => failure,
+        };
+        tracing::warn!(session = %self.handle.id, %failure, "a stop failed");
+        let at = self.stopping.iter().position(|(of, _)| *of == job)?;
+        if failure.code == Code::Unreachable && !self.stopping[at].1.again {
+            return Some(End::Broken);
+        }
+        // The session goes on, and so does what was planned for it.
+        self.asked = false;
+        if let Some(reply) = self.stopping.swap_remove(at).1.reply {
+            let _ = reply.send(Err(failure.clone()));
+        }
+        for reply in self.restarters.drain(..) {
+            let _ = reply.send(Err(failure.clone()));
+        }
+        None
+    }
+
+    fn job_failed(&mut self, why: &str) {
+        tracing::error!(session = %self.handle.id, why, "a call to the backend failed");
+        self.refuse(&Failure::new(Code::Internal, format!("a call to the backend failed: {why}")));
+    }
+
+    fn due(&mut self, connection: &Arc<dyn Connection>, due: Option<Due>) {
+        match due {
+            None => {}
+            Some(Due::Look) => {
+                let (connection, within) = (Arc::clone(connection), self.shared.timeouts.call);
+                self.jobs.spawn(async move {
+                    let stats = tokio::time::timeout(within, connection.stats()).await;
+                    Done::Looked(stats.ok().and_then(Result::ok))
+                });
+            }
+            Some(Due::Stop(reason)) => {
+                let by = if reason == Reason::Idle { "idle timeout" } else { "run timeout" };
+                tracing::info!(session = %self.handle.id, by, at = ?Instant::now(), "a session is ended");
+                let grace = self.handle.ticket().spec.grace;
+                let grace = grace.map_or(self.shared.timeouts.grace, |grace| Duration::from_millis(grace.0));
+                self.stop(connection, StopAsked { grace, reason, by: by.to_owned(), reply: None, again: false });
+            }
+        }
+    }
+}
+
+/// How looking after a live session ended.
+enum End {
+    Ended(ExitRecord),
+    Broken,
+}

@@ -1,0 +1,80 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use wharf_model::{ExitRecord, Reason, Restart, State};
+
+use super::{Launching, Phase, Task};
+use crate::command::Command;
+use crate::shared::random;
+
+impl Task {
+    /// A run is over: decides whether there is another. `failed_start` says that the end is an older one, and
+    /// that a start after it has failed.
+    pub(super) fn conclude(&mut self, exit: ExitRecord, failed_start: bool) -> Phase {
+        if !self.restarters.is_empty() {
+            self.answer(&exit);
+            let replies = std::mem::take(&mut self.restarters);
+            return Phase::Launch(Box::new(Launching::Again { ended: exit, replies }));
+        }
+        let spec = &self.handle.ticket().spec;
+        // A stop that somebody asked for stands, also where the command was faster and ended by itself.
+        let by_itself = !self.asked && matches!(exit.reason, Reason::Exited | Reason::Lost);
+        let wanted = match spec.restart {
+            Restart::No => false,
+            Restart::OnFailure => failed_start || exit.failed(),
+            Restart::Always => true,
+        };
+        if by_itself && wanted && spec.backoff.most.is_none_or(|most| self.attempts < most) {
+            return Phase::Rest(Box::new(exit));
+        }
+        self.over(exit)
+    }
+
+    pub(super) fn over(&mut self, exit: ExitRecord) -> Phase {
+        let state = if exit.reason == Reason::Lost { State::Lost } else { State::Exited };
+        Phase::Over(Box::new(exit), state)
+    }
+
+    /// Waits before the next run.
+    pub(super) async fn rest(&mut self, ended: ExitRecord) -> Phase {
+        let wait = self.handle.ticket().spec.backoff.wait(self.attempts, random().unwrap_or(0));
+        let wait = Duration::from_millis(wait.0);
+        self.attempts += 1;
+        let attempt = self.attempts;
+        self.shared.update(&self.handle, |session| {
+            session.state = State::Starting;
+            session.pid = None;
+            session.attached = 0;
+            let code = ended.shell_code();
+            session.detail = Some(format!("run {} ended with {code}; restart {attempt} in {wait:?}", session.run));
+        });
+        self.shared.remember(&self.handle, self.attempts);
+        let shared = Arc::clone(&self.shared);
+        let closed = shared.closed();
+        tokio::pin!(closed);
+        let pause = tokio::time::sleep(wait);
+        tokio::pin!(pause);
+        loop {
+            tokio::select! {
+                () = &mut closed => return self.leave().await,
+                () = &mut pause => {
+                    return Phase::Launch(Box::new(Launching::Again { ended, replies: Vec::new() }));
+                }
+                Some(command) = self.commands.recv() => match command {
+                    Command::Stop(stop) => {
+                        self.note(*stop);
+                        return self.over(ended);
+                    }
+                    Command::Restart(stop, reply) => {
+                        self.note(*stop);
+                        self.answer(&ended);
+                        return Phase::Launch(Box::new(Launching::Again { ended, replies: vec![reply] }));
+                    }
+                    Command::Pipe { file, from_start, reply } => {
+                        let _ = reply.send(self.pipe_to(file, from_start).await);
+                    }
+                },
+            }
+        }
+    }
+}

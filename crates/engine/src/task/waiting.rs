@@ -1,0 +1,136 @@
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use wharf_model::{After, AfterWhat, Code, Failure, Reason, Spec};
+
+use super::{Launching, Phase, Task};
+use crate::command::Command;
+use crate::engine::Engine;
+use crate::handle::{Handle, Stage};
+use crate::shared::Shared;
+use crate::{Result, disk};
+
+/// How often a port is tried, and how long one try may take.
+const TRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
+
+impl Engine {
+    /// Refuses to wait for what can never be.
+    pub(crate) async fn check_after(&self, spec: &Spec) -> Result<()> {
+        for after in &spec.after {
+            let other = self.find(after.name.as_str()).await?;
+            if after.what == AfterWhat::Port && other.ports.is_empty() {
+                return Err(Failure::new(Code::Invalid, format!("session {} has no reserved port", after.name))
+                    .hint("start it with -p"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Task {
+    /// Waits for other sessions. Its name, ports and ticket are there already.
+    pub(super) async fn waiting(&mut self) -> Phase {
+        let after = self.handle.ticket().spec.after.clone();
+        let shared = Arc::clone(&self.shared);
+        let closed = shared.closed();
+        tokio::pin!(closed);
+        for after in &after {
+            let word = match after.what {
+                AfterWhat::Exit => "to end",
+                AfterWhat::Success => "to end with 0",
+                AfterWhat::Port => "to listen on its port",
+                AfterWhat::Idle => "to be idle",
+            };
+            self.shared.update(&self.handle, |session| {
+                session.detail = Some(format!("waits for {} {word}", after.name));
+            });
+            let held = held(&shared, after);
+            tokio::pin!(held);
+            loop {
+                let command = tokio::select! {
+                    () = &mut closed => return self.leave().await,
+                    held = &mut held => match held {
+                        Ok(()) => break,
+                        Err(why) => return self.never_ran(Reason::Failed, None, Some(why)),
+                    },
+                    Some(command) = self.commands.recv() => command,
+                };
+                match command {
+                    Command::Stop(stop) => {
+                        let (reason, by) = (stop.reason, stop.by.clone());
+                        self.note(*stop);
+                        return self.never_ran(reason, Some(by), None);
+                    }
+                    Command::Restart(_, reply) => {
+                        let name = self.handle.session().name.clone();
+                        let failure = Failure::new(Code::NotStarted, format!("session {name} does not run yet"));
+                        let _ = reply.send(Err(failure));
+                    }
+                    Command::Pipe { file, from_start, reply } => {
+                        let _ = reply.send(self.pipe_to(file, from_start).await);
+                    }
+                }
+            }
+        }
+        match disk::ticket(&self.shared.home.session(&self.handle.id)) {
+            Ok(Some(ticket)) => Phase::Launch(Box::new(Launching::Waited { ticket })),
+            Ok(None) => self.never_ran(Reason::Failed, None, Some("its directory is gone".to_owned())),
+            Err(failure) => self.never_ran(Reason::Failed, None, Some(failure.message)),
+        }
+    }
+}
+
+/// Waits until a condition holds; an error where it never will.
+async fn held(shared: &Arc<Shared>, after: &After) -> std::result::Result<(), String> {
+    let name = &after.name;
+    let Some(other) = shared.registry.by_name(name.as_str()) else {
+        // It was there when the wait began, so it has ended and was removed, or is older than memory.
+        return match after.what {
+            AfterWhat::Exit => Ok(()),
+            _ => Err(format!("session {name} is gone")),
+        };
+    };
+    match after.what {
+        AfterWhat::Exit => {
+            over(&other).await;
+            Ok(())
+        }
+        AfterWhat::Success => {
+            over(&other).await;
+            match other.session().exit.clone() {
+                Some(exit) if exit.failed() => Err(format!("session {name} ended with {}", exit.shell_code())),
+                Some(_) => Ok(()),
+                None => Err(format!("session {name} is gone")),
+            }
+        }
+        AfterWhat::Port => {
+            let Some(port) = other.session().ports.first().map(|port| port.number) else {
+                return Err(format!("session {name} has no reserved port"));
+            };
+            tokio::select! {
+                () = over(&other) => Err(format!("session {name} ended before it listened on its port {port}")),
+                () = listening(port) => Ok(()),
+            }
+        }
+        AfterWhat::Idle => Err("waiting for a session to be idle is not supported".to_owned()),
+    }
+}
+
+async fn over(other: &Handle) {
+    let mut watch = other.watch();
+    while !watch.borrow_and_update().state.is_over() && other.stage() != Stage::Gone {
+        if watch.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// There is no event for a port that is listened on, so this one asks.
+async fn listening(port: u16) {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    while !matches!(tokio::time::timeout(TRY.1, TcpStream::connect(address)).await, Ok(Ok(_))) {
+        tokio::time::sleep(TRY.0).await;
+    }
+}

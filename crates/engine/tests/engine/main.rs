@@ -1,0 +1,15 @@
+//! The engine against the fake backend: one file a subject.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on shall say where")]
+
+mod adoption;
+mod after;
+mod collecting;
+mod edits;
+mod history;
+mod lifecycle;
+mod names;
+mod pipes;
+mod place;
+mod policies;
+mod unknown;

@@ -1,0 +1,90 @@
+//! Wharf and its peers side by side, in interleaved rounds, as multiples of a bare C floor.
+
+mod contestant;
+mod course;
+mod create;
+mod descriptors;
+mod drain;
+mod dtach;
+mod echo;
+mod floor;
+mod http;
+mod kept;
+mod notes;
+mod paste;
+mod place;
+mod samples;
+mod scale;
+mod screen;
+mod table;
+mod terminal;
+mod throughput;
+mod tmux;
+mod wharf;
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use rustix::thread::sched_getaffinity;
+
+use self::course::Entry;
+use self::table::Table;
+use crate::flags::Flags;
+use crate::instance;
+use crate::step::{has, root};
+
+/// A part of the benchmark: its name, and what it measures.
+type Stage = (&'static str, fn(&Entry, &mut Table) -> Result<()>);
+
+const STAGES: &[Stage] = &[
+    ("create", create::measure),
+    ("echo", echo::measure),
+    ("paste", paste::measure),
+    ("throughput", throughput::measure),
+    ("scale", scale::measure),
+    ("descriptors", descriptors::measure),
+];
+
+/// Where the table stands in docs/benchmarks.md.
+const BEGIN: &str = "<!-- begin table -->";
+const END: &str = "<!-- end table -->";
+
+/// `cargo xtask bench`
+pub(crate) fn task(mut flags: Flags) -> Result<()> {
+    let quick = flags.switch("quick");
+    let write = flags.switch("write");
+    let peers = flags.switch("peers");
+    let only: Option<String> = flags.value("only")?;
+    flags.finish()?;
+    if let Some(name) = &only
+        && !STAGES.iter().any(|(stage, _)| stage == name)
+    {
+        let names: Vec<&str> = STAGES.iter().map(|(name, _)| *name).collect();
+        bail!("there is no stage {name:?}; there are {}", names.join(", "));
+    }
+    for peer in ["tmux", "dtach", "screen"].into_iter().filter(|peer| !has(peer)) {
+        println!("{peer} is not here: its column stays empty");
+    }
+    let wharf = if peers { None } else { Some(instance::build_release()?) };
+    let entry = Entry { wharf, quick, processors: sched_getaffinity(None)? };
+    let mut table = Table::default();
+    for (name, measure) in STAGES.iter().filter(|(name, _)| only.as_deref().is_none_or(|only| only == *name))
+    {
+        let began = Instant::now();
+        measure(&entry, &mut table).with_context(|| format!("the stage {name}"))?;
+        println!("{name}: {:.0} s", began.elapsed().as_secs_f64());
+    }
+    let text = table.markdown();
+    println!("\n{text}");
+    if write { into_page(&text) } else { Ok(()) }
+}
+
+fn into_page(table: &str) -> Result<()> {
+    let path = root().join("docs/benchmarks.md");
+    let page = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let (before, rest) = page.split_once(BEGIN).context("docs/benchmarks.md has no place for the table")?;
+    let (_, after) = rest.split_once(END).context("docs/benchmarks.md has no end of the table")?;
+    std::fs::write(&path, format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))?;
+    println!("written to docs/benchmarks.md");
+    Ok(())
+}

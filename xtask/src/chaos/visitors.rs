@@ -1,0 +1,58 @@
+use anyhow::Result;
+use serde_json::Value;
+
+use crate::instance::Instance;
+
+/// Short sessions that are started all through the kills. Each says its name once and exits with 3.
+#[derive(Default)]
+pub(super) struct Visitors {
+    list: Vec<Visitor>,
+}
+
+struct Visitor {
+    name: String,
+    acknowledged: bool,
+}
+
+impl Visitors {
+    /// The command line of the next one.
+    pub(super) fn next(&self) -> [String; 8] {
+        let name = format!("visitor-{}", self.list.len());
+        let line = format!("echo {name}; exit 3");
+        ["run", "-d", "--name", &name, "--", "/bin/sh", "-c", &line].map(str::to_owned)
+    }
+
+    /// Notes whether its start was reported.
+    pub(super) fn came(&mut self, acknowledged: bool) {
+        self.list.push(Visitor { name: format!("visitor-{}", self.list.len()), acknowledged });
+    }
+
+    /// How many there were.
+    pub(super) fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whoever was reported ran once, to the end; whoever was not ran once or not at all.
+    pub(super) fn faults(&self, instance: &Instance) -> Result<Vec<String>> {
+        let sessions = instance.json(&["ls", "--json"])?;
+        let mut faults = Vec::new();
+        for visitor in &self.list {
+            let name = visitor.name.as_str();
+            let known =
+                sessions.as_array().is_some_and(|all| all.iter().any(|one: &Value| one["name"] == name));
+            if !known {
+                if visitor.acknowledged {
+                    faults.push(format!("{name} was started, and is not known"));
+                }
+                continue;
+            }
+            let ended = instance.try_run(&["wait", "--timeout", "20s", name])?;
+            let log = instance.try_run(&["logs", name])?;
+            let said = String::from_utf8_lossy(&log.stdout).replace('\r', "");
+            if ended.status.code() != Some(3) || said != format!("{name}\n") {
+                faults.push(format!("{name}: `wait` says {}, the log says {said:?}", ended.status));
+            }
+        }
+        Ok(faults)
+    }
+}
