@@ -21,7 +21,8 @@ const LONGEST: usize = 107;
 /// Who is at the other end of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// Its pid: of who connected, or of who listens.
+    /// Its pid: of who connected, or of who listens. Zero for a process that this one cannot see, in another
+    /// container for instance.
     pub pid: i32,
     /// Its user.
     pub uid: u32,
@@ -71,8 +72,23 @@ pub fn bind(path: &Path) -> io::Result<UnixListener> {
 
 /// Who is at the other end.
 pub fn peer(socket: impl AsFd) -> io::Result<Peer> {
-    let credentials = rustix::net::sockopt::socket_peercred(socket)?;
-    Ok(Peer { pid: credentials.pid.as_raw_nonzero().get(), uid: credentials.uid.as_raw() })
+    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to `credentials`, for which any bytes are a value.
+    #[expect(unsafe_code, reason = "rustix takes the pid for one that is not zero, and it may be")]
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut credentials).cast(),
+            &raw mut length,
+        )
+    };
+    if done != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Peer { pid: credentials.pid, uid: credentials.uid })
 }
 
 /// A process that is watched for its end.

@@ -55,10 +55,15 @@ impl Engine {
     /// Asks every backend whether it can be used, all at once. One that hangs is said to, and delays no other.
     pub async fn backends(&self) -> Vec<BackendStatus> {
         let within = self.shared.timeouts.call.min(Duration::from_secs(5));
-        let probes: Vec<_> = self.shared.backends.iter().map(|backend| {
-            let backend = Arc::clone(backend);
-            tokio::spawn(async move { tokio::time::timeout(within, backend.probe()).await })
-        }).collect();
+        let probes: Vec<_> = self
+            .shared
+            .backends
+            .iter()
+            .map(|backend| {
+                let backend = Arc::clone(backend);
+                tokio::spawn(async move { tokio::time::timeout(within, backend.probe()).await })
+            })
+            .collect();
         let mut statuses = Vec::new();
         for (backend, probe) in self.shared.backends.iter().zip(probes) {
             let silent = |detail: String| Probe { available: false, version: None, detail, hint: None };
@@ -79,10 +84,16 @@ impl Engine {
 
     /// Looks at everything that sessions need.
     pub async fn checks(&self) -> Vec<Check> {
-        let mut checks = vec![self.state_dir(), self.socket_path(), descriptors(), processes(), self.space(), clock()];
+        let mut checks =
+            vec![self.state_dir(), self.socket_path(), descriptors(), processes(), self.space(), clock()];
         checks.push(self.tickets());
         for status in self.backends().await {
-            let mut check = Check::new(&format!("backend {}", status.name), status.probe.available, status.probe.detail, "");
+            let mut check = Check::new(
+                &format!("backend {}", status.name),
+                status.probe.available,
+                status.probe.detail,
+                "",
+            );
             check.hint = status.probe.hint;
             checks.push(check);
         }
@@ -95,10 +106,13 @@ impl Engine {
         let state = home.state();
         let probe = state.join(".doctor");
         let writable = disk::replace(&probe, b"").map(|()| drop(fs::remove_file(&probe)));
-        let open = [state.to_owned(), home.sessions(), home.names()].into_iter().find(|dir| !open::is_private(dir));
+        let open =
+            [state.to_owned(), home.sessions(), home.names()].into_iter().find(|dir| !open::is_private(dir));
         let shown = state.display();
         match (writable, open) {
-            (Err(failure), _) => Check::new("state directory", false, failure.message, "make it yours and writable"),
+            (Err(failure), _) => {
+                Check::new("state directory", false, failure.message, "make it yours and writable")
+            }
             (_, Some(dir)) => {
                 let detail = format!("{} can be read by others", dir.display());
                 Check::new("state directory", false, detail, "chmod 700 it")
@@ -117,12 +131,19 @@ impl Engine {
     fn space(&self) -> Check {
         let state = self.shared.home.state();
         match rustix::fs::statvfs(state) {
-            Err(error) => Check::new("disk space", false, format!("{}: {error}", state.display()), "is it mounted?"),
+            Err(error) => {
+                Check::new("disk space", false, format!("{}: {error}", state.display()), "is it mounted?")
+            }
             Ok(stat) => {
                 let free = stat.f_bavail.saturating_mul(stat.f_frsize);
                 let files = stat.f_files == 0 || stat.f_favail > 1_000;
                 let detail = format!("{} MiB are free below {}", free / (1024 * 1024), state.display());
-                Check::new("disk space", free >= FREE && files, detail, "`wharf gc`, or free some space or inodes")
+                Check::new(
+                    "disk space",
+                    free >= FREE && files,
+                    detail,
+                    "`wharf gc`, or free some space or inodes",
+                )
             }
         }
     }
@@ -130,19 +151,32 @@ impl Engine {
     fn tickets(&self) -> Check {
         let sessions = self.shared.home.sessions();
         let Ok(entries) = fs::read_dir(&sessions) else {
-            return Check::new("sessions", false, format!("cannot read {}", sessions.display()), "restart the daemon");
+            return Check::new(
+                "sessions",
+                false,
+                format!("cannot read {}", sessions.display()),
+                "restart the daemon",
+            );
         };
         let odd = entries.filter_map(Result::ok).filter(|entry| {
             let id = entry.file_name().to_str().and_then(|name| name.parse::<SessionId>().ok());
             // Those in memory are in order; asking for the others is one call each.
-            id.is_none_or(|id| self.shared.registry.by_id(&id).is_none() && !entry.path().join(Home::TICKET).exists())
+            id.is_none_or(|id| {
+                self.shared.registry.by_id(&id).is_none() && !entry.path().join(Home::TICKET).exists()
+            })
         });
-        let odd: Vec<String> = odd.take(10).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        let odd: Vec<String> =
+            odd.take(10).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         let unknown = self.list(&crate::Filter::default());
         let unknown = unknown.iter().filter(|session| session.state == wharf_model::State::Unknown).count();
         if !odd.is_empty() {
             let detail = format!("directories without a ticket: {}", odd.join(", "));
-            return Check::new("sessions", false, detail, "`wharf gc` removes them once they are an hour old");
+            return Check::new(
+                "sessions",
+                false,
+                detail,
+                "`wharf gc` removes them once they are an hour old",
+            );
         }
         let detail = format!("{} are not over, {unknown} of them cannot be reached", self.live());
         Check::new("sessions", unknown == 0, detail, "`wharf ls` shows which, `wharf show NAME` why")
@@ -151,10 +185,15 @@ impl Engine {
     async fn login_shell(&self) -> Check {
         let shell = login::shell(&[]);
         match self.shared.login.variables(&shell, self.shared.timeouts.login).await {
-            Ok(vars) => {
-                Check::new("login shell", true, format!("{} exports {} variables", shell.lossy(), vars.len()), "")
+            Ok(vars) => Check::new(
+                "login shell",
+                true,
+                format!("{} exports {} variables", shell.lossy(), vars.len()),
+                "",
+            ),
+            Err(failure) => {
+                Check { hint: failure.hint, ..Check::new("login shell", false, failure.message, "") }
             }
-            Err(failure) => Check { hint: failure.hint, ..Check::new("login shell", false, failure.message, "") },
         }
     }
 }

@@ -91,7 +91,9 @@ impl Engine {
             let thing = format!("processes of session {} ({})", handle.session().name, handle.id);
             match self.sweep(&handle).await {
                 Ok(0) => {}
-                Ok(count) => items.push(Collected::removed(thing, format!("{count} were left after its end"))),
+                Ok(count) => {
+                    items.push(Collected::removed(thing, format!("{count} were left after its end")));
+                }
                 Err(failure) => items.push(Collected::kept(thing, failure.message)),
             }
         }
@@ -147,7 +149,9 @@ impl Engine {
         let Ok(entries) = fs::read_dir(home.names()) else { return };
         for entry in entries.filter_map(std::result::Result::ok) {
             let thing = format!("name {}", entry.file_name().to_string_lossy());
-            let Some(name) = entry.file_name().to_str().and_then(|name| name.parse::<Name>().ok()) else { continue };
+            let Some(name) = entry.file_name().to_str().and_then(|name| name.parse::<Name>().ok()) else {
+                continue;
+            };
             if self.shared.registry.has_name(&name) {
                 continue;
             }

@@ -41,7 +41,9 @@ impl Engine {
         let connection = self.connection(key).await?;
         // The connection keeps the deadline itself, and says how much went in.
         let late = within + self.shared.timeouts.call;
-        tokio::time::timeout(late, connection.write(bytes, within)).await.unwrap_or_else(|_| Err(slow(key, late)))
+        tokio::time::timeout(late, connection.write(bytes, within))
+            .await
+            .unwrap_or_else(|_| Err(slow(key, late)))
     }
 
     /// Ends the input of a pipe session.
@@ -128,7 +130,13 @@ impl Engine {
                 }
                 self.shared.registry.revived(&handle.id);
             } else {
-                let stop = StopAsked { grace, reason: Reason::Stopped, by: by.to_owned(), reply: None, again: false };
+                let stop = StopAsked {
+                    grace,
+                    reason: Reason::Stopped,
+                    by: by.to_owned(),
+                    reply: None,
+                    again: false,
+                };
                 if !send(&handle, Command::Restart(Box::new(stop), reply)).await {
                     continue;
                 }
@@ -154,10 +162,10 @@ impl Engine {
             }
             let (reply, answer) = oneshot::channel();
             let stop = StopAsked { grace, reason, by: by.to_owned(), reply: Some(reply), again: false };
-            if send(handle, Command::Stop(Box::new(stop))).await {
-                if let Ok(answer) = answer.await {
-                    return answer;
-                }
+            if send(handle, Command::Stop(Box::new(stop))).await
+                && let Ok(answer) = answer.await
+            {
+                return answer;
             }
         }
         Err(busy(handle))
@@ -181,13 +189,12 @@ impl Engine {
 /// Sends a message to a session's task; false where it has none.
 pub(crate) async fn send(handle: &Handle, command: Command) -> bool {
     let sender = handle.ways().commands.clone();
-    match sender {
-        Some(sender) => sender.send(command).await.is_ok(),
-        None => {
-            // A task that is just leaving, or one that is about to be: let it.
-            tokio::task::yield_now().await;
-            false
-        }
+    if let Some(sender) = sender {
+        sender.send(command).await.is_ok()
+    } else {
+        // A task that is just leaving, or one that is about to be: let it.
+        tokio::task::yield_now().await;
+        false
     }
 }
 
@@ -222,6 +229,9 @@ fn slow(key: &str, within: Duration) -> Failure {
 }
 
 fn busy(handle: &Handle) -> Failure {
-    Failure::new(Code::Unreachable, format!("session {} is between two states; nothing was done", handle.session().name))
-        .hint("try again")
+    Failure::new(
+        Code::Unreachable,
+        format!("session {} is between two states; nothing was done", handle.session().name),
+    )
+    .hint("try again")
 }

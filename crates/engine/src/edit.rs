@@ -34,7 +34,7 @@ impl Engine {
         self.shared.registry.release(&old, &handle.id);
         disk::free_link(&self.shared.home, &old, &handle.id);
         self.shared.update(&handle, |session| session.name = name);
-        self.remember(&handle).await?;
+        self.remember(&handle).await;
         Ok(handle.session())
     }
 
@@ -92,13 +92,14 @@ impl Engine {
                     .hint(format!("`wharf logs {name}` prints its output")));
             }
             let (reply, answer) = oneshot::channel();
-            if send(&handle, Command::Pipe { file: file.clone(), from_start, reply }).await {
-                if let Ok(answer) = answer.await {
-                    return answer;
-                }
+            if send(&handle, Command::Pipe { file: file.clone(), from_start, reply }).await
+                && let Ok(answer) = answer.await
+            {
+                return answer;
             }
         }
-        Err(Failure::new(Code::Unreachable, "the session is between two states; nothing was done").hint("try again"))
+        Err(Failure::new(Code::Unreachable, "the session is between two states; nothing was done")
+            .hint("try again"))
     }
 
     /// The whole ticket, with what is not kept in memory.
@@ -118,9 +119,9 @@ impl Engine {
     }
 
     /// Writes a session's row again without what only its task knows.
-    async fn remember(&self, handle: &Handle) -> Result<()> {
-        let attempts = self.row(&handle.id).await?.map_or(0, |row| row.attempts);
-        self.shared.remember(handle, attempts);
-        Ok(())
+    async fn remember(&self, handle: &Handle) {
+        // A history that cannot be read takes nothing back: what was asked for is done, and on disk.
+        let row = self.row(&handle.id).await.ok().flatten();
+        self.shared.remember(handle, row.map_or(0, |row| row.attempts));
     }
 }

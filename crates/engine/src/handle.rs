@@ -67,7 +67,7 @@ impl Handle {
             if new == **known {
                 return false;
             }
-            if new.state != known.state {
+            if new.state != known.state && new.since == known.since {
                 new.since = crate::shared::now();
             }
             *known = Arc::new(new);

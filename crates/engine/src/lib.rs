@@ -7,6 +7,22 @@
 //!   supervision, restart, end. Handles send it messages over a bounded channel.
 //! - What is on disk in a session's directory is the truth; the store is an index and a history over it.
 //! - A session that cannot be reached is *unknown*, and nothing is concluded, ended or removed on that.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use wharf_backend::fake::FakeBackend;
+//! # use wharf_model::{Home, Spec};
+//! use wharf_engine::{Config, Engine};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! # let root = tempfile::tempdir().unwrap();
+//! let engine = Engine::open(Config::new(Home::below(root.path()), vec![Arc::new(FakeBackend::new())])).await?;
+//! let session = engine.start(Spec::new(["fake:exit", "3"], "/")).await?;
+//! let exit = engine.wait(session.name.as_str()).await?;
+//! assert_eq!(exit.code, Some(3));
+//! engine.close().await;
+//! # Ok::<(), wharf_engine::Failure>(()) }).unwrap();
+//! ```
 
 mod checks;
 mod collect;

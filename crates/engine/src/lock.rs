@@ -15,8 +15,14 @@ impl Lock {
     pub(crate) fn take(path: &Path) -> Result<Self> {
         let named = |error| Failure::system(format!("cannot lock {}", path.display()), &error);
         let mut options = OpenOptions::new();
-        let mut file =
-            options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path).map_err(named)?;
+        let mut file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+            .map_err(named)?;
         file.set_permissions(Permissions::from_mode(0o600)).map_err(named)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
@@ -25,7 +31,8 @@ impl Lock {
                 // The owner writes its pid just after it took the lock; without one it is merely unnamed.
                 let _ = file.read_to_string(&mut owner);
                 let owner = owner.trim();
-                let owner = if owner.is_empty() { "another process".to_owned() } else { format!("process {owner}") };
+                let owner =
+                    if owner.is_empty() { "another process".to_owned() } else { format!("process {owner}") };
                 return Err(Failure::new(Code::Locked, format!("{owner} owns {}", path.display()))
                     .hint("`wharf daemon stop` ends the daemon of this instance; its sessions go on"));
             }

@@ -11,6 +11,8 @@ use crate::Result;
 
 /// How long an answer of the login shell is good for.
 const FRESH: Duration = Duration::from_secs(60);
+/// How long a killed shell may take to be gone.
+const KILL: Duration = Duration::from_secs(1);
 /// The most that a login shell's variables may be.
 const MOST: u64 = 4 * 1024 * 1024;
 /// Stands before the variables: whatever a profile prints comes before it.
@@ -64,7 +66,12 @@ async fn ask(shell: &Text, within: Duration) -> Result<Vec<(Text, Text)>> {
         command.envs(std::env::var_os(variable).map(|value| (variable, value)));
     }
     command.env("SHELL", shell.as_os_str()).env("PATH", "/usr/local/bin:/usr/bin:/bin").env("TERM", "dumb");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0).kill_on_drop(true);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .kill_on_drop(true);
     let mut child = command.spawn().map_err(named)?;
     let group = child.id().and_then(|pid| rustix::process::Pid::from_raw(pid as i32));
     let mut stdout = child.stdout.take().expect("it was asked for above").take(MOST);
@@ -73,17 +80,20 @@ async fn ask(shell: &Text, within: Duration) -> Result<Vec<(Text, Text)>> {
         stdout.read_to_end(&mut bytes).await?;
         child.wait().await
     });
-    match answer.await {
-        Ok(status) => status.map_err(named)?,
-        Err(_) => {
-            // Not reaped yet, so the number is still its own; a profile's children are in the same group.
-            if let Some(group) = group {
-                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-            }
-            let _ = child.wait().await;
-            return Err(Failure::new(Code::Timeout, format!("the login shell {name} did not answer within {within:?}"))
-                .hint("its profile waits for something; start without the login environment"));
+    if let Ok(status) = answer.await {
+        status.map_err(named)?
+    } else {
+        // Not reaped yet, so the number is still its own; a profile's children are in the same group.
+        if let Some(group) = group {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
+        // One that cannot even be killed is left to the runtime, which reaps it whenever it ends.
+        let _ = tokio::time::timeout(KILL, child.wait()).await;
+        return Err(Failure::new(
+            Code::Timeout,
+            format!("the login shell {name} did not answer within {within:?}"),
+        )
+        .hint("its profile waits for something; start without the login environment"));
     };
     parse(&bytes).ok_or_else(|| {
         Failure::new(Code::Unavailable, format!("the login shell {name} did not print its variables"))

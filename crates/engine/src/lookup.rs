@@ -30,10 +30,10 @@ impl Engine {
                 return self.past(row).await;
             }
         }
-        if let Ok(name) = key.parse::<Name>() {
-            if let Some(row) = self.ask(move |store| store.by_name(name.as_str())).await? {
-                return self.past(row).await;
-            }
+        if let Ok(name) = key.parse::<Name>()
+            && let Some(row) = self.ask(move |store| store.by_name(name.as_str())).await?
+        {
+            return self.past(row).await;
         }
         self.by_prefix(key).await
     }
@@ -42,7 +42,8 @@ impl Engine {
         let unknown = || {
             Failure::new(Code::NotFound, format!("there is no session {key:?}")).hint("`wharf ls` lists them")
         };
-        if key.len() < SHORTEST || !key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
+        if key.len() < SHORTEST || !key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        {
             return Err(unknown());
         }
         let here = self.shared.registry.by_prefix(key);
@@ -70,7 +71,8 @@ impl Engine {
     ) -> Result<T> {
         let store = self.shared.store.clone();
         let answer = tokio::task::spawn_blocking(move || question(&store)).await;
-        let broken = |error: String| Failure::new(Code::Internal, format!("the history cannot be read: {error}"));
+        let broken =
+            |error: String| Failure::new(Code::Internal, format!("the history cannot be read: {error}"));
         answer.map_err(|error| broken(error.to_string()))?.map_err(|error| broken(error.to_string()))
     }
 

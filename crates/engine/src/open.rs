@@ -72,10 +72,14 @@ fn claim(home: &Home) -> Result<(Lock, Store, Opened)> {
     let path = home.store();
     let (store, opened) = Store::open(&path)
         .map_err(|error| match error {
-            StoreError::File { error, path } => Failure::system(format!("cannot use {}", path.display()), &error),
+            StoreError::File { error, path } => {
+                Failure::system(format!("cannot use {}", path.display()), &error)
+            }
             other => Failure::new(Code::Internal, other.to_string()),
         })
-        .map_err(|failure| failure.hint("is the disk full, or the state directory not yours? `wharf doctor` looks"))?;
+        .map_err(|failure| {
+            failure.hint("is the disk full, or the state directory not yours? `wharf doctor` looks")
+        })?;
     if let Opened::Replaced { aside, why } = &opened {
         tracing::warn!(?aside, why, "the store could not be read; it was put aside and is built anew");
     }
@@ -108,7 +112,9 @@ fn scan(shared: &Arc<Shared>, known: bool) -> Result<Scanned> {
     let entries = fs::read_dir(&sessions)
         .map_err(|error| Failure::system(format!("cannot read {}", sessions.display()), &error))?;
     for entry in entries.filter_map(std::result::Result::ok) {
-        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<SessionId>().ok()) else { continue };
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<SessionId>().ok()) else {
+            continue;
+        };
         if scanned.over.contains(&id) {
             continue;
         }
@@ -158,7 +164,9 @@ fn is_final(ticket: &Ticket, exit: &ExitRecord, known: bool) -> bool {
 fn resume(shared: &Arc<Shared>, found: Found) -> Arc<Handle> {
     let Found { ticket, attempts } = found;
     let never_ran = ticket.started.0 == 0 && ticket.holder.is_none() && ticket.command.is_none();
-    let waits = never_ran && !ticket.spec.after.is_empty() && !shared.home.session(&ticket.id).join(Home::EXIT).exists();
+    let waits = never_ran
+        && !ticket.spec.after.is_empty()
+        && !shared.home.session(&ticket.id).join(Home::EXIT).exists();
     let mut session = shared.describe(&ticket, if waits { State::Starting } else { State::Unknown });
     if !waits {
         session.detail = Some(LOOKING.to_owned());
@@ -168,10 +176,11 @@ fn resume(shared: &Arc<Shared>, found: Found) -> Arc<Handle> {
     shared.registry.enter(&handle);
     let name = handle.session().name.clone();
     let owns = shared.registry.by_name(name.as_str()).is_some_and(|owner| owner.id == handle.id);
-    if owns && disk::linked(&shared.home, &name).as_ref() != Some(&handle.id) {
-        if let Err(failure) = disk::point_link(&shared.home, &name, &handle.id) {
-            tracing::warn!(%failure, "a name's link is missing");
-        }
+    if owns
+        && disk::linked(&shared.home, &name).as_ref() != Some(&handle.id)
+        && let Err(failure) = disk::point_link(&shared.home, &name, &handle.id)
+    {
+        tracing::warn!(%failure, "a name's link is missing");
     }
     task::spawn(shared, &handle, if waits { Phase::Waiting } else { Phase::Adopt }, attempts);
     handle
@@ -197,7 +206,8 @@ async fn strangers(shared: &Arc<Shared>, over: &HashSet<SessionId>, missing: Vec
                 // A directory without a readable ticket is left alone, and so is another instance's session.
                 continue;
             }
-            let written = disk::session_dir(&dir).and_then(|()| disk::write_json(&dir.join(Home::TICKET), &ticket));
+            let written =
+                disk::session_dir(&dir).and_then(|()| disk::write_json(&dir.join(Home::TICKET), &ticket));
             if let Err(failure) = written {
                 tracing::warn!(%failure, "a session without a directory was found and not taken in");
                 continue;
@@ -220,7 +230,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
     done.map_err(|error| Failure::new(Code::Internal, format!("opening failed: {error}")))?
 }
 
-/// Whether a path is the user's alone.
+/// Whether a path is the user's alone: no right of the group or of others is set.
 pub(crate) fn is_private(path: &std::path::Path) -> bool {
-    fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o077 == 0)
+    fs::metadata(path).is_ok_and(|meta| meta.permissions().mode().trailing_zeros() >= 6)
 }

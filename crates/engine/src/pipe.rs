@@ -121,7 +121,8 @@ impl Pipe {
 
     /// Whether a session's directory speaks of a copy that is not whole.
     pub(crate) fn is_due(dir: &std::path::Path) -> bool {
-        disk::read_json::<Record>(&dir.join(RECORD)).is_ok_and(|record| record.is_some_and(|record| !record.done))
+        disk::read_json::<Record>(&dir.join(RECORD))
+            .is_ok_and(|record| record.is_some_and(|record| !record.done))
     }
 
     fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, record: Record) -> Self {
@@ -182,7 +183,8 @@ impl Copy {
         let size = file.metadata().await?.len();
         if size < self.record.base_size {
             // Somebody cut the file. What was copied is theirs to miss; what comes is not.
-            self.record.base_offset = log_end(&self.path.with_file_name(Home::LOG)).map_err(io::Error::other)?;
+            self.record.base_offset =
+                log_end(&self.path.with_file_name(Home::LOG)).map_err(io::Error::other)?;
             self.rebase(&file).await?;
         }
         let at = self.record.base_offset + file.metadata().await?.len().saturating_sub(self.record.base_size);

@@ -55,8 +55,11 @@ impl Ports {
             if owner == id {
                 return Ok(());
             }
-            return Err(Failure::new(Code::Exhausted, format!("port {number} is reserved for session {owner}"))
-                .hint("`-p auto` takes a free one"));
+            return Err(Failure::new(
+                Code::Exhausted,
+                format!("port {number} is reserved for session {owner}"),
+            )
+            .hint("`-p auto` takes a free one"));
         }
         if !can_bind(number) {
             return Err(Failure::new(Code::Exhausted, format!("port {number} is in use"))

@@ -65,7 +65,11 @@ impl Logged {
                         wharf_log::Stream::Stdout => Stream::Out,
                     };
                     let at = offset + range.start as u64;
-                    self.ready.push_back(OutputChunk::Data { offset: at, stream, bytes: buf[range].to_vec() });
+                    self.ready.push_back(OutputChunk::Data {
+                        offset: at,
+                        stream,
+                        bytes: buf[range].to_vec(),
+                    });
                 }
                 true
             }
@@ -91,7 +95,9 @@ impl Output for Logged {
             .map_err(|error| Failure::new(wharf_model::Code::Internal, format!("reading failed: {error}")))?;
             *self = own;
             let dir = &self.dir;
-            if !more.map_err(|error| Failure::system(format!("cannot read the log in {}", dir.display()), &error))? {
+            if !more.map_err(|error| {
+                Failure::system(format!("cannot read the log in {}", dir.display()), &error)
+            })? {
                 return Ok(None);
             }
         }
@@ -136,7 +142,8 @@ impl Following {
                 return true;
             }
             let connection = self.handle.ways().connection.clone();
-            let fresh = connection.filter(|new| !self.used.as_ref().is_some_and(|used| Arc::ptr_eq(used, new)));
+            let fresh =
+                connection.filter(|new| !self.used.as_ref().is_some_and(|used| Arc::ptr_eq(used, new)));
             if let Some(connection) = fresh {
                 if let Ok(source) = connection.output(self.at).await {
                     self.source = Some(source);

@@ -3,8 +3,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wharf_model::{Code, Failure, Name, SessionId};
 
-use crate::handle::Handle;
 use crate::Result;
+use crate::handle::Handle;
 
 /// How many ended sessions are kept in memory; older ones are found through the store.
 pub(crate) const MOST_ENDED: usize = 1_000;
@@ -72,7 +72,9 @@ impl Registry {
             }
         }
         let owner = inner.names.get(&session.name).cloned();
-        if let Some(owner) = owner.as_ref().and_then(|owner| inner.entries.get(owner)).filter(|o| !o.is_over()) {
+        if let Some(owner) =
+            owner.as_ref().and_then(|owner| inner.entries.get(owner)).filter(|o| !o.is_over())
+        {
             if ensure && named {
                 return Ok(Claimed::Existing(Arc::clone(owner)));
             }
@@ -100,7 +102,8 @@ impl Registry {
         let session = handle.session();
         let mut inner = self.lock();
         let owner = inner.names.get(&session.name).and_then(|owner| inner.entries.get(owner));
-        let keeps = owner.is_some_and(|owner| !owner.is_over() || (session.state.is_over() && owner.id > handle.id));
+        let keeps =
+            owner.is_some_and(|owner| !owner.is_over() || (session.state.is_over() && owner.id > handle.id));
         if !keeps {
             inner.names.insert(session.name.clone(), handle.id.clone());
         }
@@ -164,10 +167,10 @@ impl Registry {
     pub(crate) fn reserve(&self, name: &Name, id: &SessionId) -> Result<Option<SessionId>> {
         let mut inner = self.lock();
         let owner = inner.names.get(name).cloned();
-        if let Some(owner) = &owner {
-            if owner == id || inner.entries.get(owner).is_some_and(|entry| !entry.is_over()) {
-                return Err(taken(name));
-            }
+        if let Some(owner) = &owner
+            && (owner == id || inner.entries.get(owner).is_some_and(|entry| !entry.is_over()))
+        {
+            return Err(taken(name));
         }
         inner.names.insert(name.clone(), id.clone());
         Ok(owner)

@@ -14,8 +14,9 @@ impl Engine {
         let name = handle.session().name.clone();
         if !handle.is_over() {
             if !force {
-                return Err(Failure::new(Code::Running, format!("session {name} is not over"))
-                    .hint(format!("`wharf stop {name}` ends it, `wharf rm --force {name}` ends and removes it")));
+                return Err(Failure::new(Code::Running, format!("session {name} is not over")).hint(
+                    format!("`wharf stop {name}` ends it, `wharf rm --force {name}` ends and removes it"),
+                ));
             }
             let grace = self.shared.timeouts.grace;
             self.end(&handle, grace, Reason::Stopped, "remove").await?;

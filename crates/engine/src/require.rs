@@ -30,7 +30,8 @@ fn found(program: &Text, path: &[u8], dir: &Path) -> bool {
         return runs(&dir.join(program.as_path()));
     }
     // An empty part of PATH is the directory that the command runs in.
-    path.split(|byte| *byte == b':').any(|part| runs(&dir.join(OsStr::from_bytes(part)).join(program.as_path())))
+    path.split(|byte| *byte == b':')
+        .any(|part| runs(&dir.join(OsStr::from_bytes(part)).join(program.as_path())))
 }
 
 #[cfg(test)]
@@ -47,6 +48,9 @@ mod tests {
         assert_eq!(missing.code, Code::MissingRequirement);
         assert!(missing.message.contains("no-such"));
         assert!(check(&["sh".into()], &env("/nowhere"), dir).is_err());
-        assert!(check(&["passwd".into()], &env("/etc"), dir).is_err(), "a file that cannot be run counts for nothing");
+        assert!(
+            check(&["passwd".into()], &env("/etc"), dir).is_err(),
+            "a file that cannot be run counts for nothing"
+        );
     }
 }

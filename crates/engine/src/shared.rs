@@ -7,6 +7,7 @@ use wharf_backend::Backend;
 use wharf_model::{Code, Failure, Home, Millis, Session, State, Ticket};
 use wharf_store::{Row, Store};
 
+use crate::Result;
 use crate::config::Timeouts;
 use crate::engine::Change;
 use crate::handle::Handle;
@@ -14,7 +15,6 @@ use crate::lock::Lock;
 use crate::login::Login;
 use crate::ports::Ports;
 use crate::registry::Registry;
-use crate::Result;
 
 /// What the engine's handles and tasks share.
 pub(crate) struct Shared {

@@ -104,9 +104,10 @@ impl Supervision {
             return None;
         };
         let seen = (stats.log_end.0, status.last_input.max(stats.last_input));
-        let by_wall = stats.last_output.max(seen.1).map_or(lasted, |last| {
-            Duration::from_millis(now().0.saturating_sub(last.0))
-        });
+        let by_wall = stats
+            .last_output
+            .max(seen.1)
+            .map_or(lasted, |last| Duration::from_millis(now().0.saturating_sub(last.0)));
         let between = here - idle.at;
         idle.quiet = match idle.seen {
             Some(before) if before == seen => idle.quiet + between,

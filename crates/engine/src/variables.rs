@@ -2,9 +2,9 @@ use std::sync::Arc;
 
 use wharf_model::{Change, Environment, EnvironmentBase, Home, Text, Ticket};
 
+use crate::Result;
 use crate::login;
 use crate::shared::Shared;
-use crate::Result;
 
 impl Shared {
     /// The variables of a session's command: base, changes, then what Wharf tells it.

@@ -250,11 +250,11 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let dir = Directory::at(home.path()).unwrap();
         // A directory that the kernel hands out in several pieces, between which files are made.
-        for stranger in 0..1500 {
+        for stranger in 0..800 {
             fs::write(dir.path().join(format!("a stranger with a long name {stranger}")), "").unwrap();
         }
         std::thread::scope(|scope| {
-            let writer = scope.spawn(|| (0..3000).for_each(|first| fs::write(dir.log(first), "").unwrap()));
+            let writer = scope.spawn(|| (0..400).for_each(|first| fs::write(dir.log(first), "").unwrap()));
             while !writer.is_finished() {
                 // One walk alone fails here.
                 let firsts = dir.segments().unwrap();

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
-use wharf_model::{Code, Failure};
+use wharf_model::{Code, Failure, Name};
 
 use crate::refusal::Refusal;
 
@@ -41,6 +42,33 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
         serde_json::from_slice(&body)
             .map(Self)
             .map_err(|error| Refusal::invalid(format!("cannot read the request: {error}")))
+    }
+}
+
+/// The query of a request.
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        let query = axum::extract::Query::<T>::try_from_uri(&parts.uri);
+        query.map(|query| Self(query.0)).map_err(|error| Refusal::invalid(error.body_text().to_lowercase()))
+    }
+}
+
+/// The name or id of a session, in the path of a request.
+pub(crate) struct Key(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Key {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let path = axum::extract::Path::<String>::from_request_parts(parts, state).await;
+        let key = path.map_err(|error| Refusal::invalid(error.body_text().to_lowercase()))?.0;
+        // An id, and the beginning of one, is a legal name too.
+        let name: Name = key.parse().map_err(Failure::from)?;
+        Ok(Self(name.into()))
     }
 }
 

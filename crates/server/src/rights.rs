@@ -1,3 +1,4 @@
+use std::path::Path;
 use std::sync::Arc;
 
 use wharf_api::linux::Peer;
@@ -7,35 +8,65 @@ use wharf_model::{Code, Failure, Session, SessionId};
 /// What a caller may end or change: everything, or the session alone that it runs in.
 ///
 /// Agents call the command line themselves. One that ends "all sessions" must not end its neighbours.
-pub(crate) struct Rights {
-    inside: Option<SessionId>,
+pub(crate) enum Rights {
+    /// Everything.
+    All,
+    /// This session alone.
+    Only(SessionId),
+    /// Nothing: it cannot be told from where the caller asks.
+    Unknown,
 }
 
 impl Rights {
     pub(crate) fn of(engine: &Engine, peer: Peer) -> Self {
-        let inside = engine.session_of_pid(peer.pid).filter(|id| !engine.controls_others(id));
-        Self { inside }
+        match engine.session_of_pid(peer.pid) {
+            Some(id) if engine.controls_others(&id) => Self::All,
+            Some(id) => Self::Only(id),
+            // Gone already, or not to be seen from here: it may have been inside one.
+            None if !Path::new(&format!("/proc/{}", peer.pid)).exists() => Self::Unknown,
+            None => Self::All,
+        }
     }
 
     /// Refuses unless every one of these sessions may be touched; then none is.
     pub(crate) fn over(&self, verb: &str, sessions: &[Arc<Session>]) -> Result<(), Failure> {
-        let Some(inside) = &self.inside else { return Ok(()) };
-        match sessions.iter().find(|session| session.id != *inside) {
-            Some(other) => Err(refused(&format!("{verb} session \"{}\"", other.name))),
-            None => Ok(()),
-        }
+        let other = match self {
+            Self::All => None,
+            Self::Only(inside) => sessions.iter().find(|session| session.id != *inside),
+            Self::Unknown => sessions.first(),
+        };
+        other.map_or(Ok(()), |other| Err(self.refused(&format!("{verb} session \"{}\"", other.name))))
     }
 
     /// Refuses what concerns the whole instance.
     pub(crate) fn over_all(&self, what: &str) -> Result<(), Failure> {
-        if self.inside.is_some() { Err(refused(what)) } else { Ok(()) }
+        if matches!(self, Self::All) { Ok(()) } else { Err(self.refused(what)) }
+    }
+
+    fn refused(&self, what: &str) -> Failure {
+        let (why, hint) = if matches!(self, Self::Unknown) {
+            (
+                "it cannot be told which process asks",
+                "ask from a process of this host that waits for the answer",
+            )
+        } else {
+            (
+                "a command from inside a session may touch that session alone",
+                "start the session with --control-others to allow it",
+            )
+        };
+        Failure::new(Code::Forbidden, format!("cannot {what}: {why}")).hint(hint)
     }
 }
 
-fn refused(what: &str) -> Failure {
-    Failure::new(
-        Code::Forbidden,
-        format!("cannot {what}: a command from inside a session may touch that session alone"),
-    )
-    .hint("start the session with --control-others to allow it")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_cannot_be_told_may_change_nothing() {
+        assert_eq!(Rights::Unknown.over_all("end the daemon").unwrap_err().code, Code::Forbidden);
+        assert_eq!(Rights::Unknown.over("stop", &[]), Ok(()));
+        assert_eq!(Rights::All.over_all("end the daemon"), Ok(()));
+    }
 }

@@ -74,7 +74,13 @@ async fn what_is_no_route_or_method_is_a_problem() {
     for (method, target, status) in [
         ("GET", "/nowhere", 404),
         ("GET", "/v1/sessions/a/b/c", 404),
-        ("GET", "/v1/sessions/..%2f..%2fetc", 404),
+        ("GET", "/v1/sessions/nobody", 404),
+        ("GET", "/v1/sessions/..%2f..%2fetc", 400),
+        ("GET", "/v1/sessions/%ff", 400),
+        ("GET", "/v1/sessions/%00", 400),
+        ("GET", "/v1/sessions?group=..%2f", 400),
+        ("GET", "/v1/sessions/a/wait?timeout_ms=soon", 400),
+        ("GET", "/v1/sessions/a/log?from=-1", 400),
         ("DELETE", "/v1/sessions", 405),
         ("GET", "/v1/daemon/stop", 405),
     ] {

@@ -69,7 +69,10 @@ impl Row {
             id: row.get::<_, String>(0)?.parse().map_err(|e| bad(0, e))?,
             name: row.get::<_, String>(1)?.parse().map_err(|e| bad(1, e))?,
             group: group.map(|text| text.parse().map_err(|e| bad(2, e))).transpose()?,
-            labels: labels.map(|text| serde_json::from_str(&text).map_err(|e| bad(3, e))).transpose()?.unwrap_or_default(),
+            labels: labels
+                .map(|text| serde_json::from_str(&text).map_err(|e| bad(3, e)))
+                .transpose()?
+                .unwrap_or_default(),
             backend: row.get(4)?,
             // A state of a newer version is one that this version knows nothing of.
             state: serde_json::from_value(state.into()).unwrap_or(State::Unknown),

@@ -101,7 +101,9 @@ impl Store {
     /// The sessions that ended last, the newest first.
     pub fn newest_over(&self, most: u32) -> Result<Vec<Row>, StoreError> {
         self.ask(move |connection| {
-            let sql = format!("SELECT {COLUMNS} FROM sessions WHERE over = 1 ORDER BY ended DESC, id DESC LIMIT ?1");
+            let sql = format!(
+                "SELECT {COLUMNS} FROM sessions WHERE over = 1 ORDER BY ended DESC, id DESC LIMIT ?1"
+            );
             connection.prepare_cached(&sql)?.query_map([most], Row::read)?.collect()
         })
     }
@@ -182,7 +184,8 @@ fn attempt(path: &Path) -> Result<Connection, StoreError> {
     let named = |error| StoreError::File { path: path.to_owned(), error };
     // Made by us first, so that it is private whatever the umask says; SQLite gives its other files the same mode.
     let mut options = fs::OpenOptions::new();
-    let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path).map_err(named)?;
+    let file =
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path).map_err(named)?;
     file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(named)?;
     drop(file);
     let connection = schema::open(path)?;
@@ -201,8 +204,12 @@ pub(crate) fn put_aside(path: &Path) -> Result<PathBuf, StoreError> {
         name.push(suffix);
         PathBuf::from(name)
     };
-    let free = (now..).map(|stamp| beside(path, &format!(".bad-{stamp}"))).find(|aside| !aside.exists());
-    let aside = free.expect("numbers do not end before file names do");
+    let named = |stamp: u64| beside(path, &format!(".bad-{stamp}"));
+    let mut stamp = now;
+    while named(stamp).exists() {
+        stamp += 1;
+    }
+    let aside = named(stamp);
     fs::rename(path, &aside).map_err(|error| StoreError::File { path: path.to_owned(), error })?;
     for suffix in ["-wal", "-shm"] {
         // Most often there are none.

@@ -81,7 +81,8 @@ impl Writer {
                 }
                 let wait = retry.map_or(Duration::from_secs(3_600), |(at, _)| at - Instant::now().min(at));
                 let wait = wait.max(Duration::from_millis(1));
-                queue = self.mailbox.arrived.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
+                queue =
+                    self.mailbox.arrived.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
             }
             let changes = std::mem::take(&mut queue.changes);
             let questions = std::mem::take(&mut queue.questions);
@@ -112,7 +113,9 @@ impl Writer {
             match change {
                 Change::Put(row) => row.write(&transaction)?,
                 Change::Remove => {
-                    transaction.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([id.as_str()])?;
+                    transaction
+                        .prepare_cached("DELETE FROM sessions WHERE id = ?1")?
+                        .execute([id.as_str()])?;
                 }
             }
         }

@@ -31,6 +31,8 @@ const INPUT: usize = 1 << 20;
 /// How long to wait before input is offered again to a terminal that takes none.
 const BUSY: Duration = Duration::from_millis(10);
 
+/// How often a holder is replaced by one that dies at once, before the session is given up.
+const REPLACEMENTS: u32 = 20;
 /// How long a holder that closed its connection may take to be gone.
 const DYING: Duration = Duration::from_millis(200);
 
@@ -176,9 +178,19 @@ impl Shared {
             return None;
         }
         let ticket = keep::read_ticket(&self.home).ok()?;
-        let (stream, started, fds) = self.place.resume(&kept, &ticket).await.ok()?;
-        *self.keep() = Keep::new(started, fds);
-        Some(stream)
+        // The next one may be killed before it could say that it has taken over; what we keep is still good.
+        for _ in 0..REPLACEMENTS {
+            match self.place.resume(&kept, &ticket).await {
+                Ok((stream, started, fds)) => {
+                    *self.keep() = Keep::new(started, fds);
+                    return Some(stream);
+                }
+                // It may be at work all the same, and two would be worse than none.
+                Err(failure) if failure.code == Code::Timeout => return None,
+                Err(_) => {}
+            }
+        }
+        None
     }
 
     /// Carries frames until the connection ends. True when it ended with the session.

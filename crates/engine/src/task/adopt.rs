@@ -96,8 +96,9 @@ impl Task {
     /// Tells those who wait for a stop that it could not be carried out.
     fn unreachable(&mut self, why: &Failure) {
         let name = self.handle.session().name.clone();
-        let failure = Failure::new(Code::Unreachable, format!("session {name} cannot be reached: {}", why.message))
-            .hint("nothing was ended; it is looked for again and again");
+        let failure =
+            Failure::new(Code::Unreachable, format!("session {name} cannot be reached: {}", why.message))
+                .hint("nothing was ended; it is looked for again and again");
         self.refuse(&failure);
     }
 

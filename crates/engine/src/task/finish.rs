@@ -22,6 +22,7 @@ impl Task {
         self.shared.ports.free(&self.handle.id);
         self.shared.update(&self.handle, |session| {
             session.state = state;
+            session.since = exit.ended;
             session.pid = None;
             session.attached = 0;
             session.exit = Some(exit.clone());
@@ -40,10 +41,10 @@ impl Task {
         self.commands.close();
         while let Some(command) = self.commands.recv().await {
             // Other commands are dropped: their senders see that, and find the session over.
-            if let Command::Stop(stop) = command {
-                if let Some(reply) = stop.reply {
-                    let _ = reply.send(Ok(exit.clone()));
-                }
+            if let Command::Stop(stop) = command
+                && let Some(reply) = stop.reply
+            {
+                let _ = reply.send(Ok(exit.clone()));
             }
         }
         Phase::Leave

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use wharf_backend::{Adoption, Connection, Launch};
 use wharf_model::{Code, ExitRecord, Failure, Home, Millis, Offset, Reason, SessionId, State, Ticket};
 
+use super::rest::over;
 use super::{Launching, Phase, Task};
 use crate::handle::{Handle, Stage};
 use crate::pipe::Pipe;
@@ -16,7 +17,9 @@ impl Task {
             Launching::First { ticket, displaced, reply } => {
                 let (phase, answer) = match self.try_start(ticket).await {
                     Ok(connection) => (Phase::Live(connection, false), Ok(())),
-                    Err(failure) if failure.code == Code::Timeout => (self.abandon(displaced.as_ref()).await, Err(failure)),
+                    Err(failure) if failure.code == Code::Timeout => {
+                        (self.abandon(displaced.as_ref()).await, Err(failure))
+                    }
                     Err(failure) => {
                         undo(&self.shared, &self.handle, displaced.as_ref());
                         (Phase::Leave, Err(failure))
@@ -58,7 +61,7 @@ impl Task {
                 } else if replies.is_empty() {
                     (Err(failure), self.conclude(ended, true))
                 } else {
-                    (Err(failure), self.over(ended))
+                    (Err(failure), over(ended))
                 }
             }
         };
@@ -71,9 +74,18 @@ impl Task {
     async fn next_run(&mut self, ended: &ExitRecord) -> Result<Arc<dyn Connection>> {
         let dir = self.shared.home.session(&self.handle.id);
         let path = dir.join(Home::TICKET);
-        let named = |error: std::io::Error| Failure::system(format!("cannot read {}", path.display()), &error);
+        let named =
+            |error: std::io::Error| Failure::system(format!("cannot read {}", path.display()), &error);
         let old = fs::read(&path).map_err(named)?;
         let mut ticket: Ticket = serde_json::from_slice(&old).map_err(|error| named(error.into()))?;
+        if ended.reason == Reason::Lost {
+            // Its command is gone, but what it started may not be. On doubt there is no second copy.
+            let (backend, within) = (self.shared.backend(&ticket.backend)?, self.shared.timeouts.call);
+            let swept = tokio::time::timeout(within, backend.sweep(&ticket)).await;
+            swept.map_err(|_| {
+                Failure::new(Code::Unreachable, format!("{} did not answer", backend.name()))
+            })??;
+        }
         let kept = dir.join(format!("exit.{}.json", ticket.run));
         let had_exit = fs::rename(dir.join(Home::EXIT), &kept).is_ok();
         if !had_exit {
@@ -115,7 +127,10 @@ impl Task {
         let within = self.shared.timeouts.start;
         let started = tokio::time::timeout(within, backend.start(launch)).await;
         let (mut ticket, connection) = started.unwrap_or_else(|_| {
-            Err(Failure::new(Code::Timeout, format!("the backend {} did not start it within {within:?}", backend.name())))
+            Err(Failure::new(
+                Code::Timeout,
+                format!("the backend {} did not start it within {within:?}", backend.name()),
+            ))
         })?;
         // A rename may have come in between; what the backend wrote has the name of before.
         let name = self.handle.session().name.clone();
@@ -133,12 +148,17 @@ impl Task {
     pub(super) fn running(&mut self, detail: Option<String>) {
         let ticket = self.handle.ticket();
         let pids = [ticket.holder.as_ref(), ticket.command.as_ref()];
-        self.shared.registry.processes(&self.handle.id, pids.into_iter().flatten().map(|process| process.pid));
+        self.shared
+            .registry
+            .processes(&self.handle.id, pids.into_iter().flatten().map(|process| process.pid));
         let connection = self.handle.ways().connection.clone();
         let status = connection.map(|connection| connection.status().borrow().clone()).unwrap_or_default();
         self.handle.set_stage(Stage::There);
         self.shared.update(&self.handle, |session| {
             session.state = State::Running;
+            if ticket.started.0 != 0 {
+                session.since = ticket.started;
+            }
             session.exit = None;
             session.detail = detail;
             session.pid = status.pid.or(ticket.command.as_ref().map(|command| command.pid));
@@ -161,7 +181,9 @@ impl Task {
         };
         let within = self.shared.timeouts.adopt;
         let found = match self.shared.backend(&ticket.backend).map(Arc::clone) {
-            Ok(backend) => tokio::time::timeout(within, backend.adopt(&ticket)).await.ok().and_then(Result::ok),
+            Ok(backend) => {
+                tokio::time::timeout(within, backend.adopt(&ticket)).await.ok().and_then(Result::ok)
+            }
             Err(_) => None,
         };
         let ended = match found {
@@ -171,7 +193,9 @@ impl Task {
                     reason: Reason::Failed,
                     by: "its start took too long".to_owned(),
                 };
-                tokio::time::timeout(self.shared.timeouts.stop_margin, connection.stop(stop)).await.is_ok_and(|r| r.is_ok())
+                tokio::time::timeout(self.shared.timeouts.stop_margin, connection.stop(stop))
+                    .await
+                    .is_ok_and(|r| r.is_ok())
             }
             Some(Adoption::Ended(_) | Adoption::Lost) => true,
             None => false,
@@ -193,7 +217,7 @@ impl Task {
             tracing::warn!(session = %self.handle.id, %failure, "the end of a session is not on disk");
         }
         self.shared.update(&self.handle, |session| session.detail = detail);
-        self.over(exit)
+        over(exit)
     }
 }
 

@@ -93,7 +93,8 @@ impl Task {
                 continue;
             }
             let name = &self.handle.session().name;
-            let failure = Failure::new(Code::Unreachable, format!("the connection to session {name} broke twice"));
+            let failure =
+                Failure::new(Code::Unreachable, format!("the connection to session {name} broke twice"));
             if let Some(reply) = stop.reply {
                 let _ = reply.send(Err(failure));
             }
@@ -188,7 +189,10 @@ impl Task {
                 tracing::info!(session = %self.handle.id, by, at = ?Instant::now(), "a session is ended");
                 let grace = self.handle.ticket().spec.grace;
                 let grace = grace.map_or(self.shared.timeouts.grace, |grace| Duration::from_millis(grace.0));
-                self.stop(connection, StopAsked { grace, reason, by: by.to_owned(), reply: None, again: false });
+                self.stop(
+                    connection,
+                    StopAsked { grace, reason, by: by.to_owned(), reply: None, again: false },
+                );
             }
         }
     }

@@ -27,12 +27,7 @@ impl Task {
         if by_itself && wanted && spec.backoff.most.is_none_or(|most| self.attempts < most) {
             return Phase::Rest(Box::new(exit));
         }
-        self.over(exit)
-    }
-
-    pub(super) fn over(&mut self, exit: ExitRecord) -> Phase {
-        let state = if exit.reason == Reason::Lost { State::Lost } else { State::Exited };
-        Phase::Over(Box::new(exit), state)
+        over(exit)
     }
 
     /// Waits before the next run.
@@ -46,7 +41,8 @@ impl Task {
             session.pid = None;
             session.attached = 0;
             let code = ended.shell_code();
-            session.detail = Some(format!("run {} ended with {code}; restart {attempt} in {wait:?}", session.run));
+            session.detail =
+                Some(format!("run {} ended with {code}; restart {attempt} in {wait:?}", session.run));
         });
         self.shared.remember(&self.handle, self.attempts);
         let shared = Arc::clone(&self.shared);
@@ -63,7 +59,7 @@ impl Task {
                 Some(command) = self.commands.recv() => match command {
                     Command::Stop(stop) => {
                         self.note(*stop);
-                        return self.over(ended);
+                        return over(ended);
                     }
                     Command::Restart(stop, reply) => {
                         self.note(*stop);
@@ -77,4 +73,10 @@ impl Task {
             }
         }
     }
+}
+
+/// The session is over with this record.
+pub(super) fn over(exit: ExitRecord) -> Phase {
+    let state = if exit.reason == Reason::Lost { State::Lost } else { State::Exited };
+    Phase::Over(Box::new(exit), state)
 }

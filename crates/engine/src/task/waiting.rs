@@ -21,8 +21,11 @@ impl Engine {
         for after in &spec.after {
             let other = self.find(after.name.as_str()).await?;
             if after.what == AfterWhat::Port && other.ports.is_empty() {
-                return Err(Failure::new(Code::Invalid, format!("session {} has no reserved port", after.name))
-                    .hint("start it with -p"));
+                return Err(Failure::new(
+                    Code::Invalid,
+                    format!("session {} has no reserved port", after.name),
+                )
+                .hint("start it with -p"));
             }
         }
         Ok(())
@@ -65,7 +68,8 @@ impl Task {
                     }
                     Command::Restart(_, reply) => {
                         let name = self.handle.session().name.clone();
-                        let failure = Failure::new(Code::NotStarted, format!("session {name} does not run yet"));
+                        let failure =
+                            Failure::new(Code::NotStarted, format!("session {name} does not run yet"));
                         let _ = reply.send(Err(failure));
                     }
                     Command::Pipe { file, from_start, reply } => {
@@ -100,7 +104,9 @@ async fn held(shared: &Arc<Shared>, after: &After) -> std::result::Result<(), St
         AfterWhat::Success => {
             over(&other).await;
             match other.session().exit.clone() {
-                Some(exit) if exit.failed() => Err(format!("session {name} ended with {}", exit.shell_code())),
+                Some(exit) if exit.failed() => {
+                    Err(format!("session {name} ended with {}", exit.shell_code()))
+                }
                 Some(_) => Ok(()),
                 None => Err(format!("session {name} is gone")),
             }

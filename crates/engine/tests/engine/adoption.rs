@@ -136,7 +136,10 @@ async fn a_directory_without_a_ticket_is_left_alone_and_told_of() {
     let engine = place.open().await;
     assert!(engine.list(&Filter::default()).is_empty());
     let items = engine.gc(false, None).await.unwrap();
-    assert!(items.iter().any(|item| item.what == "kept" && item.thing.contains("0123456789abcdef")), "{items:?}");
+    assert!(
+        items.iter().any(|item| item.what == "kept" && item.thing.contains("0123456789abcdef")),
+        "{items:?}"
+    );
     assert!(odd.exists());
     engine.close().await;
 }

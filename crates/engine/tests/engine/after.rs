@@ -18,7 +18,10 @@ async fn a_session_starts_when_another_has_ended() {
     let second = engine.start(waits("second", "first")).await.unwrap();
     assert_eq!(second.state, State::Starting);
     until(&engine, "second", |session| session.detail.as_deref() == Some("waits for first to end")).await;
-    assert_eq!(engine.write("second", b"x", Duration::from_secs(1)).await.unwrap_err().code, Code::NotStarted);
+    assert_eq!(
+        engine.write("second", b"x", Duration::from_secs(1)).await.unwrap_err().code,
+        Code::NotStarted
+    );
     assert_eq!(place.fake.starts(), 1);
     place.fake.exit(&first.id, 1);
     state(&engine, "second", State::Running).await;

@@ -7,8 +7,8 @@ use wharf_model::{Code, Millis};
 
 use crate::place::{Place, named};
 
-fn later() -> Option<Millis> {
-    Some(Millis::from(SystemTime::now() + Duration::from_secs(60)))
+fn later() -> Millis {
+    Millis::from(SystemTime::now() + Duration::from_secs(60))
 }
 
 #[tokio::test]
@@ -20,10 +20,10 @@ async fn only_what_is_over_and_old_is_collected() {
     engine.wait("ended").await.unwrap();
     assert!(engine.gc(false, None).await.unwrap().is_empty());
     assert!(engine.gc(false, Some(Millis(1))).await.unwrap().is_empty());
-    let dry = engine.gc(true, later()).await.unwrap();
+    let dry = engine.gc(true, Some(later())).await.unwrap();
     assert_eq!(dry.len(), 1);
     assert!(engine.find("ended").await.is_ok(), "a dry run removes nothing");
-    let items = engine.gc(false, later()).await.unwrap();
+    let items = engine.gc(false, Some(later())).await.unwrap();
     assert_eq!(items, dry);
     assert_eq!(items[0].what, "removed");
     assert!(items[0].thing.contains(ended.id.as_str()));
@@ -38,8 +38,12 @@ async fn what_cannot_be_asked_about_is_kept() {
     let engine = place.open().await;
     let ended = engine.start(named("ended", &["fake:exit", "0"])).await.unwrap();
     engine.wait("ended").await.unwrap();
-    place.faults.inject(Op::Sweep, Fault::Fail(Failure::new(Code::Unreachable, "cannot tell")), Times::Always);
-    let items = engine.gc(false, later()).await.unwrap();
+    place.faults.inject(
+        Op::Sweep,
+        Fault::Fail(Failure::new(Code::Unreachable, "cannot tell")),
+        Times::Always,
+    );
+    let items = engine.gc(false, Some(later())).await.unwrap();
     assert!(items.iter().all(|item| item.what == "kept" && item.why == "cannot tell"), "{items:?}");
     assert!(place.home().session(&ended.id).exists());
     assert_eq!(engine.remove("ended", false).await.unwrap_err().code, Code::Unreachable);
@@ -51,21 +55,21 @@ async fn what_cannot_be_asked_about_is_kept() {
 async fn old_directories_without_a_ticket_and_dangling_names_go() {
     let place = Place::new();
     let engine = place.open().await;
-    let (young, old) = (place.home().sessions().join("0123456789abcdef"), place.home().sessions().join("0123456789abcdeg"));
+    let (young, old) =
+        (place.home().sessions().join("0123456789abcdef"), place.home().sessions().join("0123456789abcdeg"));
     std::fs::create_dir(&young).unwrap();
     std::fs::create_dir(&old).unwrap();
     let hours_ago = SystemTime::now() - Duration::from_secs(7_200);
     std::fs::File::open(&old).unwrap().set_times(FileTimes::new().set_modified(hours_ago)).unwrap();
     std::fs::create_dir(place.home().sessions().join("not-ours")).unwrap();
-    std::os::unix::fs::symlink("../sessions/0123456789abcdeh", place.home().names().join("dangling")).unwrap();
+    std::os::unix::fs::symlink("../sessions/0123456789abcdeh", place.home().names().join("dangling"))
+        .unwrap();
     let items = engine.gc(false, None).await.unwrap();
     let of = |part: &str| items.iter().find(|item| item.thing.contains(part)).unwrap().what.clone();
-    assert_eq!((of("abcdef"), of("abcdeg"), of("not-ours"), of("dangling")), (
-        "kept".to_owned(),
-        "removed".to_owned(),
-        "kept".to_owned(),
-        "removed".to_owned(),
-    ));
+    assert_eq!(
+        (of("abcdef"), of("abcdeg"), of("not-ours"), of("dangling")),
+        ("kept".to_owned(), "removed".to_owned(), "kept".to_owned(), "removed".to_owned(),)
+    );
     assert!(young.exists() && !old.exists() && place.home().sessions().join("not-ours").exists());
     assert!(place.home().names().join("dangling").symlink_metadata().is_err());
     engine.close().await;

@@ -44,7 +44,10 @@ async fn variables_change_for_what_starts_later() {
     let vars = engine.env("a").await.unwrap();
     assert!(vars.contains(&("KEEP".into(), "1".into())) && vars.contains(&("NEW".into(), "$(x)\n".into())));
     assert!(!vars.iter().any(|(name, _)| name.as_bytes() == b"GONE"));
-    assert_eq!(engine.set_env("a", vec![("A=B".into(), "".into())], vec![]).await.unwrap_err().code, Code::Invalid);
+    assert_eq!(
+        engine.set_env("a", vec![("A=B".into(), "".into())], vec![]).await.unwrap_err().code,
+        Code::Invalid
+    );
     engine.restart("a", None, "x").await.unwrap();
     assert_eq!(engine.env("a").await.unwrap().len(), vars.len());
     assert_eq!(ticket(&place, &a.id).run, 2);

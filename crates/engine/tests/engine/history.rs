@@ -32,7 +32,7 @@ fn ended(number: u64) -> Row {
     }
 }
 
-/// Enough to show what grows with the history; each costs the test a directory.
+/// Enough to show what grows with the history.
 const COUNT: u64 = 10_000;
 
 #[tokio::test]
@@ -48,6 +48,11 @@ async fn ten_thousand_ended_sessions_slow_nothing() {
     let (store, _) = Store::open(&place.home().store()).unwrap();
     for number in 0..COUNT {
         let row = ended(number);
+        // The others are only counted: making directories is what takes the time here.
+        if (10..COUNT - 1_100).contains(&number) {
+            store.put(row);
+            continue;
+        }
         let dir = place.home().session(&row.id);
         std::fs::create_dir(&dir).unwrap();
         let mut ticket = ticket.clone();

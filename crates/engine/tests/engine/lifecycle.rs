@@ -47,7 +47,8 @@ async fn a_kill_overtakes_a_stop_that_waits() {
         async move { engine.stop("a", Some(Duration::from_secs(600)), "patient").await }
     });
     place.faults.called(Op::Stop, 1).await;
-    let exit = tokio::time::timeout(Duration::from_secs(5), engine.kill("a", "impatient")).await.unwrap().unwrap();
+    let exit =
+        tokio::time::timeout(Duration::from_secs(5), engine.kill("a", "impatient")).await.unwrap().unwrap();
     assert_eq!((exit.reason, exit.signal), (Reason::Killed, Some(9)));
     assert_eq!(slow.await.unwrap().unwrap(), exit);
     engine.close().await;
@@ -223,7 +224,11 @@ async fn a_restart_that_fails_leaves_what_was_there() {
     let engine = place.open().await;
     let session = engine.start(named("a", &["fake:exit", "3"])).await.unwrap();
     engine.wait("a").await.unwrap();
-    place.faults.inject(Op::Start, Fault::Fail(Failure::new(Code::Exhausted, "no more terminals")), Times::Once);
+    place.faults.inject(
+        Op::Start,
+        Fault::Fail(Failure::new(Code::Exhausted, "no more terminals")),
+        Times::Once,
+    );
     assert_eq!(engine.restart("a", None, "x").await.unwrap_err().code, Code::Exhausted);
     let after = state(&engine, "a", State::Exited).await;
     assert_eq!((after.run, after.exit.as_ref().unwrap().code), (1, Some(3)));

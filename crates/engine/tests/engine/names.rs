@@ -23,7 +23,8 @@ async fn of_a_hundred_starts_with_one_name_exactly_one_wins() {
     let place = Place::new();
     let engine = place.open().await;
     let results =
-        race(&engine, 100, |engine| Box::pin(async move { engine.start(named("a", &["fake:sleep"])).await })).await;
+        race(&engine, 100, |engine| Box::pin(async move { engine.start(named("a", &["fake:sleep"])).await }))
+            .await;
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
     assert!(results.iter().filter_map(|result| result.as_ref().err()).all(|f| f.code == Code::NameTaken));
     assert_eq!((place.fake.starts(), engine.live()), (1, 1));
@@ -35,8 +36,10 @@ async fn of_a_hundred_starts_with_one_name_exactly_one_wins() {
 async fn of_a_hundred_ensures_exactly_one_starts() {
     let place = Place::new();
     let engine = place.open().await;
-    let by_name =
-        race(&engine, 100, |engine| Box::pin(async move { engine.ensure(named("a", &["fake:sleep"])).await })).await;
+    let by_name = race(&engine, 100, |engine| {
+        Box::pin(async move { engine.ensure(named("a", &["fake:sleep"])).await })
+    })
+    .await;
     let by_name: Vec<_> = by_name.into_iter().map(Result::unwrap).collect();
     assert_eq!(by_name.iter().filter(|(_, made)| *made).count(), 1);
     assert_eq!(by_name.iter().map(|(session, _)| session.id.clone()).collect::<HashSet<_>>().len(), 1);
@@ -73,8 +76,10 @@ async fn ensure_starts_anew_what_is_over_and_says_what_fails() {
 async fn a_hundred_nameless_starts_get_a_hundred_names() {
     let place = Place::new();
     let engine = place.open().await;
-    let sessions = race(&engine, 100, |engine| Box::pin(async move { engine.start(spec(&["fake:sleep"])).await })).await;
-    let names: HashSet<String> = sessions.into_iter().map(|session| session.unwrap().name.to_string()).collect();
+    let sessions =
+        race(&engine, 100, |engine| Box::pin(async move { engine.start(spec(&["fake:sleep"])).await })).await;
+    let names: HashSet<String> =
+        sessions.into_iter().map(|session| session.unwrap().name.to_string()).collect();
     assert_eq!(names.len(), 100);
     assert!(names.iter().all(|name| name.starts_with("fakesleep-")));
     engine.close().await;

@@ -64,19 +64,18 @@ pub(crate) async fn until(engine: &Engine, key: &str, what: impl Fn(&Session) ->
     let mut changes = engine.changes();
     let wait = async {
         loop {
-            if let Ok(session) = engine.find(key).await {
-                if what(&session) {
-                    return session;
-                }
+            if let Ok(session) = engine.find(key).await
+                && what(&session)
+            {
+                return session;
             }
             let next: Option<Change> = changes.next().await;
             assert!(next.is_some(), "the engine went away");
         }
     };
-    match tokio::time::timeout(DEADLINE, wait).await {
-        Ok(session) => session,
-        Err(_) => panic!("{key} never was so: {:?}", engine.find(key).await),
-    }
+    let found = tokio::time::timeout(DEADLINE, wait).await.ok();
+    let now = engine.find(key).await;
+    found.unwrap_or_else(|| panic!("{key} never was so: {now:?}"))
 }
 
 /// Waits until a session has a state.

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use wharf_model::{Backoff, Millis, Reason, Restart, State};
+use wharf_backend::faults::{Fault, Op, Times};
+use wharf_engine::Failure;
+use wharf_model::{Backoff, Code, Millis, Reason, Restart, State};
 
 use crate::place::{Place, named, state, until};
 
@@ -80,6 +82,19 @@ async fn what_ended_while_no_engine_was_there_is_started_again() {
     place.fake.exit(&session.id, 1);
     let engine = place.open().await;
     until(&engine, "a", |session| session.run == 2 && session.state == State::Running).await;
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn a_lost_session_is_started_again_only_when_nothing_of_it_is_left() {
+    let place = Place::new();
+    let engine = place.open().await;
+    let session = engine.start(supervised(Restart::Always, &["fake:sleep"])).await.unwrap();
+    let down = Failure::new(Code::Unreachable, "cannot tell");
+    place.faults.inject(Op::Sweep, Fault::Fail(down), Times::Next(2));
+    place.fake.lose(&session.id);
+    until(&engine, "a", |session| session.run == 2 && session.state == State::Running).await;
+    assert_eq!((place.faults.calls(Op::Sweep), place.fake.starts()), (3, 2));
     engine.close().await;
 }
 

@@ -24,6 +24,13 @@ pub struct Stat {
     pub pages: u64,
 }
 
+impl Stat {
+    /// Whether it is more than an entry that waits to be reaped.
+    pub fn lives(&self) -> bool {
+        !matches!(self.state, b'Z' | b'X' | b'x')
+    }
+}
+
 /// This boot's id.
 pub fn boot() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
@@ -107,8 +114,9 @@ pub fn pids() -> io::Result<Vec<i32>> {
 /// All descendants of a process, without itself, each with its start time. A snapshot: what forks meanwhile
 /// is found by the next one.
 pub fn descendants(root: i32) -> io::Result<Vec<(i32, u64)>> {
-    let mut rest: Vec<(i32, Stat)> =
-        pids()?.into_iter().filter_map(|pid| Some((pid, stat(pid).ok()?))).collect();
+    // The dead are nobody's descendants: a zombie only waits for its parent to take note.
+    let living = |pid| Some((pid, stat(pid).ok().filter(Stat::lives)?));
+    let mut rest: Vec<(i32, Stat)> = pids()?.into_iter().filter_map(living).collect();
     let mut found = vec![(root, 0)];
     let mut next = 0;
     while next < found.len() {

@@ -35,7 +35,7 @@ impl Tree {
             return proc::descendants(std::process::id() as i32).unwrap_or_default();
         };
         let mut kin = Vec::new();
-        if proc::stat(command.pid).is_ok_and(|stat| stat.start == command.start) {
+        if proc::stat(command.pid).is_ok_and(|stat| stat.start == command.start && stat.lives()) {
             kin.push((command.pid, command.start));
             kin.extend(proc::descendants(command.pid).unwrap_or_default());
         }

@@ -33,6 +33,8 @@ const PEERS: u64 = 16;
 const DISK_PATIENCE: Duration = Duration::from_secs(1);
 /// How long the last bytes may take to reach slow peers once the session is over.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How long a command's parent, which is not us, may take to reap it.
+const REAP_PATIENCE: Duration = Duration::from_secs(2);
 /// The grace of a holder that is itself asked to go.
 const OWN_GRACE: Millis = Millis(5_000);
 
@@ -60,6 +62,8 @@ pub(super) struct Holder {
     /// Since when the disk has been full.
     pub(super) full: Option<Instant>,
     pub(super) dropped: u64,
+    /// Since when the command has been dead without its status being known.
+    pub(super) unreaped: Option<Instant>,
     pub(super) scratch: Vec<u8>,
     pub(super) sink_watched: bool,
 }
@@ -120,6 +124,9 @@ impl Holder {
             if self.full.is_some() {
                 self.retry_disk();
             }
+            if self.unreaped.is_some() {
+                self.ask_status();
+            }
             self.settle_peers();
             if self.ending.step(&self.tree, self.channel.is_tty()) {
                 return self.depart();
@@ -130,7 +137,8 @@ impl Holder {
     fn deadline(&self) -> Option<Instant> {
         let ending = self.ending.deadline(self.tree.foreign.is_some());
         let disk = self.full.map(|_| Instant::now() + Duration::from_millis(100));
-        [ending, disk].into_iter().flatten().min()
+        let status = self.unreaped.map(|_| Instant::now() + Duration::from_millis(5));
+        [ending, disk, status].into_iter().flatten().min()
     }
 
     fn on(&mut self, event: Event) {
@@ -142,14 +150,23 @@ impl Holder {
             SINK => self.feed(),
             COMMAND => {
                 self.events.remove(&self.pidfd);
-                let (code, signal) = linux::exit_of(self.pidfd.as_fd()).map_or((None, None), spawn::decode);
-                self.ending.command_ended(code, signal, now());
+                self.unreaped = Some(Instant::now());
             }
             token if token >= PEERS => self.on_peer(token - PEERS, event.readable),
             _ => {}
         }
         if event.token == OUT && event.writable {
             self.feed();
+        }
+    }
+
+    /// The status of a command that is not our child is told once its parent has reaped it.
+    fn ask_status(&mut self) {
+        let status = linux::exit_of(self.pidfd.as_fd());
+        if status.is_some() || self.unreaped.is_some_and(|since| since.elapsed() > REAP_PATIENCE) {
+            let (code, signal) = status.map_or((None, None), spawn::decode);
+            self.ending.command_ended(code, signal, now());
+            self.unreaped = None;
         }
     }
 

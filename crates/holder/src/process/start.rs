@@ -213,6 +213,7 @@ fn assemble(start: &Start, home: PathBuf, parts: Parts) -> Result<Holder, Failur
         last_input: None,
         full: None,
         dropped: 0,
+        unreaped: None,
         scratch: Vec::new(),
         sink_watched: false,
     })

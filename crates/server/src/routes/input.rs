@@ -2,14 +2,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Request, State};
 use serde::Deserialize;
 use tokio::time::Instant;
 use wharf_api::LARGEST_WRITE;
 use wharf_model::{Code, Failure};
 
 use crate::app::App;
-use crate::input::{Pieces, announced};
+use crate::input::{Key, Pieces, Query, announced};
 use crate::refusal::Answer;
 
 /// What goes to the session at once. A shorter text is never mixed with what others type; a longer one is not
@@ -24,7 +24,7 @@ pub(super) struct Within {
 
 pub(super) async fn write(
     State(app): State<Arc<App>>,
-    Path(key): Path<String>,
+    Key(key): Key,
     Query(query): Query<Within>,
     request: Request,
 ) -> Answer<Json<()>> {
@@ -54,6 +54,6 @@ pub(super) async fn write(
     }
 }
 
-pub(super) async fn close(State(app): State<Arc<App>>, Path(key): Path<String>) -> Answer<Json<()>> {
+pub(super) async fn close(State(app): State<Arc<App>>, Key(key): Key) -> Answer<Json<()>> {
     Ok(Json(app.engine.close_input(&key).await?))
 }

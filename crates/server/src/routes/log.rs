@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::IntoResponse;
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use wharf_engine::{Output, OutputChunk};
 use wharf_model::{Failure, Offset};
 
 use crate::app::App;
+use crate::input::{Key, Query};
 use crate::refusal::Answer;
 use crate::work::Work;
 
@@ -31,7 +32,7 @@ pub(super) struct Reading {
 
 pub(super) async fn read(
     State(app): State<Arc<App>>,
-    Path(key): Path<String>,
+    Key(key): Key,
     Query(query): Query<Reading>,
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
@@ -16,7 +16,10 @@ use crate::input;
 use crate::refusal::Answer;
 use crate::rights::Rights;
 
-pub(super) async fn show(State(app): State<Arc<App>>, Path(key): Path<String>) -> Answer<impl IntoResponse> {
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    input::Key(key): input::Key,
+) -> Answer<impl IntoResponse> {
     let session = app.engine.find(&key).await?;
     let text = app.full.one(&session).map_err(|error| unwritable(&error))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text))
@@ -24,7 +27,7 @@ pub(super) async fn show(State(app): State<Arc<App>>, Path(key): Path<String>) -
 
 pub(super) async fn resize(
     State(app): State<Arc<App>>,
-    Path(key): Path<String>,
+    input::Key(key): input::Key,
     input::Json(size): input::Json<Size>,
 ) -> Answer<Json<()>> {
     Ok(Json(app.engine.resize(&key, size).await?))
@@ -33,7 +36,7 @@ pub(super) async fn resize(
 pub(super) async fn rename(
     State(app): State<Arc<App>>,
     Extension(peer): Extension<Peer>,
-    Path(key): Path<String>,
+    input::Key(key): input::Key,
     input::Json(request): input::Json<RenameRequest>,
 ) -> Answer<Json<Session>> {
     let session = app.engine.find(&key).await?;
@@ -45,14 +48,14 @@ pub(super) async fn rename(
 
 pub(super) async fn env(
     State(app): State<Arc<App>>,
-    Path(key): Path<String>,
+    input::Key(key): input::Key,
 ) -> Answer<Json<Vec<(Text, Text)>>> {
     Ok(Json(app.engine.env(&key).await?))
 }
 
 pub(super) async fn set_env(
     State(app): State<Arc<App>>,
-    Path(key): Path<String>,
+    input::Key(key): input::Key,
     input::Json(request): input::Json<EnvRequest>,
 ) -> Answer<Json<()>> {
     let engine = app.engine.clone();
@@ -62,7 +65,7 @@ pub(super) async fn set_env(
 
 pub(super) async fn pipe(
     State(app): State<Arc<App>>,
-    Path(key): Path<String>,
+    input::Key(key): input::Key,
     input::Json(request): input::Json<PipeRequest>,
 ) -> Answer<Json<()>> {
     let engine = app.engine.clone();
@@ -77,8 +80,8 @@ pub(super) struct Wait {
 
 pub(super) async fn wait(
     State(app): State<Arc<App>>,
-    Path(key): Path<String>,
-    Query(query): Query<Wait>,
+    input::Key(key): input::Key,
+    input::Query(query): input::Query<Wait>,
 ) -> Answer<Json<ExitRecord>> {
     let end = app.engine.wait(&key);
     let end = async {
@@ -90,6 +93,6 @@ pub(super) async fn wait(
     Ok(Json(app.work.meanwhile(end).await??))
 }
 
-pub(super) async fn stats(State(app): State<Arc<App>>, Path(key): Path<String>) -> Answer<Json<Stats>> {
+pub(super) async fn stats(State(app): State<Arc<App>>, input::Key(key): input::Key) -> Answer<Json<Stats>> {
     Ok(Json(app.engine.stats(&key).await?))
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use wharf_api::{Selector, StartRequest, Started};
@@ -15,7 +15,7 @@ use crate::refusal::{Answer, Refusal};
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    Query(query): Query<Vec<(String, String)>>,
+    input::Query(query): input::Query<Vec<(String, String)>>,
 ) -> Answer<impl IntoResponse> {
     let brief = query.iter().any(|(name, value)| name == "brief" && is_true(value));
     let sessions = select(&app, &selector(query)?).await?;
