@@ -8,10 +8,10 @@ const RANKS: &[(&str, u32)] = &[
     ("wharf-model", 0),
     ("wharf-log", 1),
     ("wharf-backend", 1),
-    ("wharf-api", 1),
     ("wharf-holder", 2),
     ("wharf-store", 2),
     ("wharf-local", 3),
+    ("wharf-api", 3),
     ("wharf-engine", 4),
     ("wharf-server", 5),
     ("wharf-cli", 5),
@@ -21,8 +21,8 @@ const RANKS: &[(&str, u32)] = &[
 
 /// Crates that may use only some of what stands below them.
 const NARROW: &[(&str, &[&str])] = &[
-    // The wire is a contract of its own: it knows plain data and nothing else of ours.
-    ("wharf-api", &["wharf-model"]),
+    // The wire is a contract of its own: it knows plain data, and the holder that starts a daemon from inside a session.
+    ("wharf-api", &["wharf-model", "wharf-holder"]),
     // The command line is a client. `logs` and `attach` read files and holders; nothing reaches the engine.
     ("wharf-cli", &["wharf-model", "wharf-log", "wharf-holder", "wharf-api"]),
     // What everything else runs on top of must not know any backend.

@@ -3,15 +3,16 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::pipe::PipeFlags;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
-use wharf_model::{Code, Failure, Home};
+use wharf_holder::client::Event;
+use wharf_model::{Code, Failure, Home, SessionId, Text};
 
 use crate::{Client, linux, private_directory};
 
@@ -66,7 +67,10 @@ async fn start(home: &Home, exe: &Path) -> Result<(), Failure> {
     private_directory(home.state())?;
     let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
         .map_err(|errno| Failure::system("cannot make a pipe", &io::Error::from(errno)))?;
-    let mut child = spawn(home, exe, &theirs)?;
+    let mut child = match holder() {
+        Some(session) if spawn_outside(home, &session, &theirs).is_ok() => None,
+        _ => Some(spawn(home, exe, &theirs)?),
+    };
     drop(theirs);
     let said = tokio::time::timeout(START, read(ours)).await;
     let log = home.daemon_log();
@@ -76,20 +80,50 @@ async fn start(home: &Home, exe: &Path) -> Result<(), Failure> {
             // It went before it could say why.
             Failure::new(
                 Code::Unavailable,
-                format!("the daemon ended before it was ready{}", status(&mut child)),
+                format!(
+                    "the daemon ended before it was ready{}",
+                    child.as_mut().map_or_else(String::new, status)
+                ),
             )
             .hint(format!("{} says why", log.display()))
         }),
         Ok(Err(error)) => Failure::system("cannot hear from the daemon", &error),
         // It is not ended: it may be adopting more sessions than anybody thought of.
         Err(_) => {
-            let message =
-                format!("the daemon (pid {}) was not ready within {} s", child.id(), START.as_secs());
+            let message = format!("the daemon was not ready within {} s", START.as_secs());
             Failure::new(Code::Timeout, message).hint(format!("{} says what it does", log.display()))
         }
     };
-    let _ = child.try_wait();
+    if let Some(child) = &mut child {
+        let _ = child.try_wait();
+    }
     Err(failure)
+}
+
+/// The directory of the session that we are part of, where one of this instance is.
+fn holder() -> Option<PathBuf> {
+    let id: SessionId = std::env::var("WHARF_SESSION_ID").ok()?.parse().ok()?;
+    let home = Home::resolve(|name| std::env::var_os(name)).ok()?;
+    Some(home.session(&id))
+}
+
+/// Has the holder of our session start the daemon. A child of ours would be part of the session, and end with it.
+fn spawn_outside(home: &Home, session: &Path, ready: &OwnedFd) -> io::Result<()> {
+    let mut holder = wharf_holder::client::Client::connect(session, "program")?;
+    let log = linux::append_private(&home.daemon_log())?;
+    let vars = std::env::vars_os().filter(|(name, _)| outlives(name));
+    let ready_is_stdin = (Text::from(READY), Text::from("0"));
+    let vars: Vec<(Text, Text)> = vars.map(|(n, v)| (n.into(), v.into())).chain([ready_is_stdin]).collect();
+    let asked = holder.start_daemon(&vars, ready.as_fd(), log.as_fd())?;
+    holder.set_timeout(Some(OTHER))?;
+    loop {
+        match holder.next_event()? {
+            Some(Event::Done { seq, .. }) if seq == asked => return Ok(()),
+            Some(Event::Refused { seq, failure }) if seq == asked => return Err(io::Error::other(failure)),
+            Some(_) => {}
+            None => return Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
 }
 
 fn spawn(home: &Home, exe: &Path, ready: &OwnedFd) -> Result<Child, Failure> {

@@ -43,6 +43,11 @@ pub(crate) fn note(message: impl AsRef<str>) {
     let _ = writeln!(io::stderr(), "{}", clean(message.as_ref()));
 }
 
+/// The same on a terminal in raw mode, where a line feed alone does not begin a line.
+pub(crate) fn note_raw(message: impl AsRef<str>) {
+    let _ = write!(io::stderr(), "{}\r\n", clean(message.as_ref()));
+}
+
 /// Tells a failure: for people, or for a program as one line of JSON.
 pub(crate) fn failure(failure: &Failure, json: bool) {
     let mut err = io::stderr().lock();

@@ -25,11 +25,11 @@ impl Directory {
         &self.path
     }
 
-    /// Makes the directory, open to its owner only, if it is not there.
-    pub(crate) fn create(&self) -> io::Result<()> {
+    /// Makes the directory, open to its owner only, if it is not there. Whether it was made.
+    pub(crate) fn create(&self) -> io::Result<bool> {
         let made = DirBuilder::new().mode(0o700).create(&self.path);
         let made = match made {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 DirBuilder::new().recursive(true).mode(0o700).create(&self.path)
             }
@@ -37,6 +37,7 @@ impl Directory {
         };
         // The mode given at creation is cut by the umask.
         made.and_then(|()| fs::set_permissions(&self.path, Permissions::from_mode(0o700)))
+            .map(|()| true)
             .map_err(|error| named("create", &self.path, &error))
     }
 

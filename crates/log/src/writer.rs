@@ -96,9 +96,12 @@ impl Writer {
     /// The directory gets mode 0700 and the files 0600, whatever the umask.
     pub fn open(dir: &Path, retention: Retention) -> io::Result<Self> {
         let dir = Directory::at(dir)?;
-        dir.create()?;
-        let mut firsts = dir.segments()?;
-        dir.remove_orphans(&firsts)?;
+        // What was made a moment ago has nothing in it, and a start need not wait until that has been looked at.
+        let fresh = dir.create()?;
+        let mut firsts = if fresh { Vec::new() } else { dir.segments()? };
+        if !fresh {
+            dir.remove_orphans(&firsts)?;
+        }
         let now = micros(SystemTime::now());
         let Some(first) = firsts.pop() else {
             let (bytes, len) = beginning(0, now, Stream::default(), None, None);

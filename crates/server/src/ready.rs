@@ -12,7 +12,7 @@ impl Ready {
     /// The descriptor that the starter named, if it did.
     pub(crate) fn from_env() -> Self {
         let number =
-            std::env::var(READY).ok().and_then(|text| text.parse::<RawFd>().ok()).filter(|fd| *fd > 2);
+            std::env::var(READY).ok().and_then(|text| text.parse::<RawFd>().ok()).filter(|fd| *fd == 0 || *fd > 2);
         // A number that is not open, or that somebody left in the environment by mistake, is no pipe.
         Self(number.and_then(pipe).map(File::from))
     }
@@ -43,6 +43,12 @@ fn pipe(number: RawFd) -> Option<OwnedFd> {
     let stat = rustix::fs::fstat(borrowed).ok()?;
     if !rustix::fs::FileType::from_raw_mode(stat.st_mode).is_fifo() {
         return None;
+    }
+    if number == 0 {
+        // As a holder hands it over. Whoever reads standard input later shall find nothing there.
+        let moved = rustix::io::fcntl_dupfd_cloexec(borrowed, 3).ok()?;
+        rustix::stdio::dup2_stdin(File::open("/dev/null").ok()?).ok()?;
+        return Some(moved);
     }
     // It must not reach any process that the daemon starts.
     rustix::io::fcntl_setfd(borrowed, rustix::io::FdFlags::CLOEXEC).ok()?;

@@ -14,6 +14,9 @@ const MOST_PENDING: usize = 65_536;
 /// The first and the longest wait before a failed write is tried again.
 const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 
+/// How long changes gather before they are written together: a start does not share its processor with us.
+const GATHER: Duration = Duration::from_millis(20);
+
 /// A question that is answered after everything that was queued before it.
 pub(crate) type Question = Box<dyn FnOnce(&Connection) + Send>;
 
@@ -30,6 +33,8 @@ pub(crate) struct Queue {
     pub(crate) flushes: Vec<std::sync::mpsc::Sender<()>>,
     pub(crate) closed: bool,
     dropped: bool,
+    /// When the oldest change that is not written came.
+    since: Option<Instant>,
 }
 
 /// The queue between the handles and the thread.
@@ -53,7 +58,10 @@ impl Mailbox {
             }
         }
         queue.changes.insert(id, change);
-        self.arrived.notify_one();
+        if queue.since.is_none() {
+            queue.since = Some(Instant::now());
+            self.arrived.notify_one();
+        }
     }
 
     pub(crate) fn wake(&self) {
@@ -74,16 +82,19 @@ impl Writer {
         loop {
             let mut queue = self.mailbox.lock();
             loop {
-                let due = retry.is_none_or(|(at, _)| Instant::now() >= at);
+                let gathered = queue.since.map(|since| since + GATHER);
+                let at = retry.map(|(at, _)| at).or(gathered);
+                let due = at.is_none_or(|at| Instant::now() >= at);
                 let urgent = !queue.questions.is_empty() || !queue.flushes.is_empty() || queue.closed;
                 if urgent || (due && !queue.changes.is_empty()) {
                     break;
                 }
-                let wait = retry.map_or(Duration::from_secs(3_600), |(at, _)| at - Instant::now().min(at));
+                let wait = at.map_or(Duration::from_secs(3_600), |at| at - Instant::now().min(at));
                 let wait = wait.max(Duration::from_millis(1));
                 queue =
                     self.mailbox.arrived.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
             }
+            queue.since = None;
             let changes = std::mem::take(&mut queue.changes);
             let questions = std::mem::take(&mut queue.questions);
             let flushes = std::mem::take(&mut queue.flushes);

@@ -2,6 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
 use super::agents::{Agents, wait_for};
 use crate::instance::Instance;
@@ -57,7 +58,7 @@ fn kill_daemon(instance: &Instance, moment: Duration) -> Result<bool> {
         // A command of the chatter may have been faster and its daemon may be gone again: ask anew.
         instance.try_run(&["ls"])?;
         let status = instance.try_run(&["daemon", "status", "--json"])?;
-        let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
+        let status: Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
         pid = status["pid"].as_i64();
         Ok(pid.is_some())
     })?;
@@ -70,15 +71,17 @@ fn kill_daemon(instance: &Instance, moment: Duration) -> Result<bool> {
 
 /// Kills one session's holder, and waits until another has taken its place.
 fn kill_holder(instance: &Instance, name: &str, moment: Duration) -> Result<bool> {
-    let holder = |instance: &Instance| -> Result<i32> {
-        let session = instance.json(&["show", name, "--json"])?;
-        Ok(session["holder"]["pid"].as_i64().unwrap_or(0) as i32)
+    // The session's directory is the truth, and needs no daemon.
+    let ticket = instance.home().join(".local/state/wharf/names").join(name).join("ticket.json");
+    let holder = || -> Result<i32> {
+        let ticket: Value = serde_json::from_slice(&std::fs::read(&ticket)?)?;
+        Ok(ticket["holder"]["pid"].as_i64().unwrap_or(0) as i32)
     };
-    let old = holder(instance)?;
+    let old = holder()?;
     std::thread::sleep(moment);
     let killed = process::kill_if(old, &instance.mark())?;
     wait_for(&format!("{name} has another holder"), || {
-        let new = holder(instance)?;
+        let new = holder()?;
         Ok(new != 0 && new != old && process::lives(new))
     })?;
     Ok(killed)

@@ -1,5 +1,4 @@
 use anyhow::Result;
-use serde_json::Value;
 
 use crate::instance::Instance;
 
@@ -34,13 +33,11 @@ impl Visitors {
 
     /// Whoever was reported ran once, to the end; whoever was not ran once or not at all.
     pub(super) fn faults(&self, instance: &Instance) -> Result<Vec<String>> {
-        let sessions = instance.json(&["ls", "--json"])?;
         let mut faults = Vec::new();
         for visitor in &self.list {
             let name = visitor.name.as_str();
-            let known =
-                sessions.as_array().is_some_and(|all| all.iter().any(|one: &Value| one["name"] == name));
-            if !known {
+            // Not by `ls`: of those that are over it shows the newest.
+            if !instance.try_run(&["show", name])?.status.success() {
                 if visitor.acknowledged {
                     faults.push(format!("{name} was started, and is not known"));
                 }

@@ -22,6 +22,8 @@ use crate::nursery::Nursery;
 
 /// How long a holder may take to start a command: a start waits for a loaded machine, not for ever.
 const START: Duration = Duration::from_secs(30);
+/// How long after a start its spare holder is replaced: forking at once would only delay the command.
+const AFTERWARDS: Duration = Duration::from_millis(5);
 /// How long a holder may take to say who it is.
 const GREETING: Duration = Duration::from_secs(5);
 
@@ -118,6 +120,12 @@ impl Place {
             return Err(parse(&payload)?);
         }
         Ok((stream, parse(&payload)?, fds))
+    }
+
+    /// Makes up for a holder that was given away, when whoever asked for it has had its answer.
+    async fn replenish(self: Arc<Self>) {
+        tokio::time::sleep(AFTERWARDS).await;
+        self.nursery.replenish();
     }
 
     /// A fresh holder in the place of one that died.
@@ -256,8 +264,7 @@ impl Backend for LocalBackend {
         let holder = self.place.nursery.holder();
         let holder = holder.map_err(|error| Failure::system("cannot start a holder", &error))?;
         let begun = self.place.begin(holder, &frame::encode(Kind::Start, 1, &payload)).await;
-        let place = Arc::clone(&self.place);
-        tokio::task::spawn_blocking(move || place.nursery.replenish());
+        tokio::spawn(Arc::clone(&self.place).replenish());
         let (stream, started, fds) = begun?;
         ticket.holder = Some(started.holder.clone());
         ticket.command = Some(started.command.clone());

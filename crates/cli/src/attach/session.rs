@@ -75,9 +75,6 @@ pub(crate) fn attach(options: &Options) -> Done {
         Reached::Ended(exit) => return ended(options, &exit),
     };
     let interactive = options.tty && io::stdin().is_terminal();
-    if interactive {
-        output::note(format!("attached to {}; detach with {}", options.name, options.keys));
-    }
     let mut attachment = Attachment::new(options, *client, interactive)?;
     let end = attachment.run();
     // The terminal is itself again before anything is said on it.
@@ -163,6 +160,10 @@ impl<'a> Attachment<'a> {
             Begin::Now => (end, end, false),
         };
         let raw = interactive.then(|| RawMode::enter(io::stdin())).transpose().map_err(cannot)?;
+        if interactive {
+            // Told once the keys work, on a terminal that is raw by now.
+            output::note_raw(format!("attached to {}; detach with {}", options.name, options.keys));
+        }
         let screen = Screen::new(from, border);
         let input = Input::new(options.keys.clone(), options.read_only, options.owned && !options.tty);
         client.read_from(from).map_err(cannot)?;
@@ -296,14 +297,14 @@ impl<'a> Attachment<'a> {
             Event::Output { offset, stderr, bytes } => self.screen.take(offset, stderr, &bytes),
             Event::Gap { from, to } => {
                 self.screen.gap(to);
-                output::note(format!("[bytes {from} to {to} of the output are gone]"));
+                output::note_raw(format!("[bytes {from} to {to} of the output are gone]"));
             }
             Event::Done { seq, .. } => {
                 self.input.answered(seq);
             }
             Event::Refused { seq, failure } => {
                 if self.input.answered(seq) && failure.code != wharf_model::Code::Ended {
-                    output::note(format!("[not typed: {failure}]"));
+                    output::note_raw(format!("[not typed: {failure}]"));
                 }
             }
             Event::Exit(exit) => return Some(End::Exit(exit)),

@@ -25,17 +25,22 @@ const LONGEST_SOCKET: usize = 104;
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let home = place::home()?;
-    let mut checks = here(&home);
-    checks.extend(daemon_checks(&home));
+    let mut checks = vec![holder(), configuration(&home)];
+    match daemon_checks(&home) {
+        Ok(more) => checks.extend(more),
+        // Then what it would have looked at is looked at here.
+        Err(failed) => checks.extend([state(home.state()), socket_path(&home), failed]),
+    }
     if args.json {
         output::json(&checks)?;
     } else {
+        let wide = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
         let mut page = String::new();
         for check in &checks {
             let mark = if check.ok { "ok  " } else { "FAIL" };
-            let _ = writeln!(page, "{mark}  {:<12} {}", check.name, clean(&check.detail));
+            let _ = writeln!(page, "{mark}  {:<wide$}  {}", check.name, clean(&check.detail));
             if let Some(hint) = check.hint.as_ref().filter(|_| !check.ok) {
-                let _ = writeln!(page, "      {:<12} hint: {}", "", clean(hint));
+                let _ = writeln!(page, "      {:<wide$}  hint: {}", "", clean(hint));
             }
         }
         output::text(&page)?;
@@ -49,11 +54,6 @@ fn good(name: &str, detail: impl Into<String>) -> Check {
 
 fn bad(name: &str, detail: impl Into<String>, hint: impl Into<String>) -> Check {
     Check { name: name.to_owned(), ok: false, detail: detail.into(), hint: Some(hint.into()) }
-}
-
-/// What can be seen without a daemon.
-fn here(home: &Home) -> Vec<Check> {
-    vec![state(home.state()), socket_path(home), holder(), configuration(home)]
 }
 
 fn state(dir: &Path) -> Check {
@@ -132,7 +132,7 @@ fn configuration(home: &Home) -> Check {
 }
 
 /// What the daemon sees; that it can be started is the first of it.
-fn daemon_checks(home: &Home) -> Vec<Check> {
+fn daemon_checks(home: &Home) -> Result<Vec<Check>, Check> {
     let asked = call::runtime().and_then(|runtime| {
         runtime.block_on(async {
             let client = daemon::ensure(home).await?;
@@ -143,11 +143,11 @@ fn daemon_checks(home: &Home) -> Vec<Check> {
         Ok((status, checks)) => {
             let mut all = vec![good("daemon", format!("pid {}, version {}", status.pid, status.version))];
             all.extend(checks);
-            all
+            Ok(all)
         }
         Err(failure) => {
             let log = format!("{} says more", home.daemon_log().display());
-            vec![bad("daemon", failure.message, failure.hint.unwrap_or(log))]
+            Err(bad("daemon", failure.message, failure.hint.unwrap_or(log)))
         }
     }
 }

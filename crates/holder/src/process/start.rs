@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use wharf_log::{Mark, Retention, Writer};
-use wharf_model::{Code, Failure, Home};
+use wharf_model::{Code, Failure, Home, ProcessIdentity, Size};
 
 use super::channel::{Channel, Theirs};
 use super::ending::Ending;
@@ -23,8 +23,30 @@ use crate::linux::tree::Tree;
 use crate::linux::{self, proc};
 use crate::wire::{self, Resume, Start, Started};
 
+/// What a holder has ready before it knows for which session, so that a start need not wait for it.
+struct Ready {
+    holder: ProcessIdentity,
+    signals: OwnedFd,
+    events: Events,
+    terminal: Option<(Channel, Theirs)>,
+}
+
+impl Ready {
+    fn prepare(nest: &Nest) -> io::Result<Self> {
+        spawn::subreaper(true)?;
+        Ok(Self {
+            holder: proc::identity(std::process::id() as i32, &nest.boot)?,
+            signals: events::signals()?,
+            events: Events::new()?,
+            // The start itself will say why there is none.
+            terminal: Channel::tty(Size::default()).ok(),
+        })
+    }
+}
+
 /// Waits for the first request, does it, and holds the session to its end.
 pub(super) fn serve(connection: UnixStream, nest: &Nest) -> io::Result<()> {
+    let ready = Ready::prepare(nest)?;
     let (mut frames, mut passed, mut buffer) = (Decoder::default(), Vec::new(), [0_u8; 16 << 10]);
     let (header, payload) = loop {
         match linux::receive(&connection, &mut buffer, &mut passed)? {
@@ -38,8 +60,8 @@ pub(super) fn serve(connection: UnixStream, nest: &Nest) -> io::Result<()> {
     };
     drop(frames);
     let made = match Kind::known(header.kind) {
-        Some(Kind::Start) => start(&payload, nest),
-        Some(Kind::Resume) => resume(&payload, passed, nest),
+        Some(Kind::Start) => start(&payload, ready, nest),
+        Some(Kind::Resume) => resume(&payload, passed, ready, nest),
         _ => Err(Failure::unsupported(format!("frame {} at first", header.kind), "a holder")),
     };
     drop(payload);
@@ -64,12 +86,12 @@ pub(super) fn serve(connection: UnixStream, nest: &Nest) -> io::Result<()> {
     }
 }
 
-fn start(payload: &[u8], nest: &Nest) -> Result<Holder, Failure> {
+fn start(payload: &[u8], ready: Ready, nest: &Nest) -> Result<Holder, Failure> {
     let [control, ticket, argv, env] = wire::split_sections(payload).map_err(bad_frame)?;
     let start: Start = serde_json::from_slice(control).map_err(bad_frame)?;
     let home = start.home.as_path().to_owned();
     fs::create_dir_all(&home).map_err(|e| Failure::system(format!("cannot make {}", home.display()), &e))?;
-    let made = begin(&start, home.clone(), ticket, argv, env, nest);
+    let made = begin(&start, home.clone(), [ticket, argv, env], ready, nest);
     if made.is_err() {
         clear(&home, start.run);
     }
@@ -87,16 +109,21 @@ fn clear(home: &Path, run: u32) {
 fn begin(
     start: &Start,
     home: PathBuf,
-    ticket: &[u8],
-    argv: &[u8],
-    env: &[u8],
+    [ticket, argv, env]: [&[u8]; 3],
+    ready: Ready,
     nest: &Nest,
 ) -> Result<Holder, Failure> {
     let system = |what: &'static str| move |error: io::Error| Failure::system(what, &error);
-    spawn::subreaper(true).map_err(system("cannot become a subreaper"))?;
-    let signals = events::signals().map_err(system("cannot watch for signals"))?;
+    let Ready { holder, signals, events, terminal } = ready;
     let mut log = open_log(&home, start)?;
-    let (channel, theirs) = if start.tty { Channel::tty(start.size)? } else { Channel::pipes()? };
+    let (channel, theirs) = match terminal {
+        _ if !start.tty => Channel::pipes()?,
+        Some(terminal) => terminal,
+        None => Channel::tty(start.size)?,
+    };
+    if start.tty {
+        channel.resize(start.size).map_err(system("cannot set the terminal's size"))?;
+    }
     let listener = listen(&home)?;
     let tree = Tree {
         group: Group::create(&nest.cgroups, &group_name(&home, start.run), &start.limits)?,
@@ -117,10 +144,9 @@ fn begin(
     let ran = forked.and_then(|child| {
         drop(theirs);
         tree.group.join(child.pid).map_err(system("cannot put the command into its cgroup"))?;
-        let identity = |pid| proc::identity(pid, &nest.boot).map_err(system("cannot identify a process"));
         let started = Started {
-            holder: identity(std::process::id() as i32)?,
-            command: identity(child.pid)?,
+            holder,
+            command: proc::identity(child.pid, &nest.boot).map_err(system("cannot identify a process"))?,
             scope: tree.group.scope(),
             started: now(),
             descriptors: Vec::new(),
@@ -146,10 +172,10 @@ fn begin(
         }
         tree.group.remove();
     })?;
-    assemble(start, home, Parts { signals, listener, channel, log, tree, pidfd, started, umask })
+    Ok(assemble(start, home, Parts { events, signals, listener, channel, log, tree, pidfd, started, umask }))
 }
 
-fn resume(payload: &[u8], passed: Vec<OwnedFd>, nest: &Nest) -> Result<Holder, Failure> {
+fn resume(payload: &[u8], passed: Vec<OwnedFd>, ready: Ready, nest: &Nest) -> Result<Holder, Failure> {
     let system = |what: &'static str| move |error: io::Error| Failure::system(what, &error);
     let [control, ticket] = wire::split_sections(payload).map_err(bad_frame)?;
     let Resume { start, mut started } = serde_json::from_slice(control).map_err(bad_frame)?;
@@ -159,26 +185,24 @@ fn resume(payload: &[u8], passed: Vec<OwnedFd>, nest: &Nest) -> Result<Holder, F
     let pidfd = at
         .map(|at| kept.swap_remove(at).1)
         .ok_or_else(|| Failure::new(Code::Invalid, "no pidfd was passed"))?;
-    spawn::subreaper(true).map_err(system("cannot become a subreaper"))?;
-    let signals = events::signals().map_err(system("cannot watch for signals"))?;
+    let Ready { holder, signals, events, .. } = ready;
     let channel = Channel::resume(kept).map_err(system("cannot take the terminal over"))?;
     let retention = retention(&start);
     let log = Writer::open(&home.join(Home::LOG), retention).map_err(system("cannot open the log"))?;
     let _ = fs::remove_file(home.join(Home::SOCKET));
     let listener = listen(&home)?;
-    let holder =
-        proc::identity(std::process::id() as i32, &nest.boot).map_err(system("cannot identify a process"))?;
     started.holder = holder;
     record::write_ticket(&home, ticket, &started.holder, &started.command, &started.scope, started.started)
         .map_err(system("cannot write the ticket"))?;
     let foreign = Some((started.command.clone(), start.token.clone()));
     let tree = Tree { group: Group::reopen(&started.scope), foreign };
     let umask = start.umask.unwrap_or(nest.umask);
-    assemble(&start, home, Parts { signals, listener, channel, log, tree, pidfd, started, umask })
+    Ok(assemble(&start, home, Parts { events, signals, listener, channel, log, tree, pidfd, started, umask }))
 }
 
 /// What a holder is made of.
 struct Parts {
+    events: Events,
     signals: OwnedFd,
     listener: std::os::unix::net::UnixListener,
     channel: Channel,
@@ -189,11 +213,11 @@ struct Parts {
     umask: u32,
 }
 
-fn assemble(start: &Start, home: PathBuf, parts: Parts) -> Result<Holder, Failure> {
-    let Parts { signals, listener, channel, log, tree, pidfd, started, umask } = parts;
-    Ok(Holder {
+fn assemble(start: &Start, home: PathBuf, parts: Parts) -> Holder {
+    let Parts { events, signals, listener, channel, log, tree, pidfd, started, umask } = parts;
+    Holder {
         home,
-        events: Events::new().map_err(|error| Failure::system("cannot watch for events", &error))?,
+        events,
         signals,
         listener: Some(listener),
         channel,
@@ -216,7 +240,7 @@ fn assemble(start: &Start, home: PathBuf, parts: Parts) -> Result<Holder, Failur
         unreaped: None,
         scratch: Vec::new(),
         sink_watched: false,
-    })
+    }
 }
 
 fn retention(start: &Start) -> Retention {

@@ -1,0 +1,154 @@
+use rustix::process::Signal;
+
+use crate::support::{Pty, Wharf, until};
+
+fn attach(wharf: &Wharf, more: &[&str]) -> Pty {
+    Pty::spawn(wharf.command(&[&["attach", "one"], more].concat()), (80, 24))
+}
+
+#[test]
+fn leaving_and_coming_back() {
+    let wharf = Wharf::new();
+    let mut pty = Pty::spawn(wharf.command(&["run", "--name", "one", "--", "cat"]), (100, 30));
+    pty.until("attached to one; detach with ctrl-\\");
+    pty.type_in(b"first\r");
+    pty.until("first\r\nfirst");
+    pty.type_in(b"\x1c");
+    pty.until("[detached from one]");
+    assert_eq!(pty.end(), 0);
+    assert!(pty.is_cooked());
+    assert_eq!(wharf.json(&["show", "one", "--json"])["state"], "running");
+
+    let mut again = attach(&wharf, &[]);
+    again.until("first\r\nfirst");
+    again.type_in(b"second\r");
+    again.until("second\r\nsecond");
+    again.type_in(b"\x04");
+    again.until("[exited with code 0]");
+    assert_eq!(again.end(), 0);
+    assert!(again.is_cooked());
+}
+
+#[test]
+fn the_sessions_size_follows_the_terminal() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["sh", "-c", "trap 'stty size' WINCH; stty size; while :; do sleep 0.05; done"]);
+    wharf.until_log("one", "24 80");
+    let mut pty = Pty::spawn(wharf.command(&["attach", "one"]), (120, 40));
+    pty.until("40 120");
+    pty.resize(77, 33);
+    pty.until("33 77");
+}
+
+#[test]
+fn the_terminal_is_restored_on_every_way_out() {
+    let wharf = Wharf::new();
+    let script = "printf '\\033[?1049h\\033[?1003h\\033[?25l\\033[>1upainted'; exec sleep 1000";
+    wharf.start("one", &[], &["sh", "-c", script]);
+    wharf.until_log("one", "painted");
+    for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130), (Signal::QUIT, 131)] {
+        let mut pty = attach(&wharf, &[]);
+        pty.until("painted");
+        assert!(!pty.is_cooked());
+        pty.signal(signal);
+        assert_eq!(pty.end(), code);
+        assert!(pty.is_cooked(), "{signal:?} left the terminal raw");
+        let shown = pty.shown();
+        for reset in ["\x1b[?1049l", "\x1b[?1003l", "\x1b[?25h", "\x1b[<u", "\x1b[?2004l", "\x1b[0m"] {
+            assert!(shown.contains(reset), "{signal:?} left out {reset:?} in {shown:?}");
+        }
+    }
+    let mut pty = attach(&wharf, &[]);
+    pty.until("painted");
+    wharf.ok(&["kill", "one"]);
+    assert_eq!(pty.end(), 137);
+    assert!(pty.is_cooked());
+}
+
+#[test]
+fn a_dead_daemon_is_not_noticed() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["cat"]);
+    let mut pty = attach(&wharf, &[]);
+    pty.until("attached to one");
+    wharf.kill_daemon();
+    pty.type_in(b"still here\r");
+    pty.until("still here\r\nstill here");
+    assert_eq!(wharf.daemon_pid(), None);
+}
+
+#[test]
+fn old_questions_are_not_asked_again_and_live_ones_are() {
+    let wharf = Wharf::new();
+    let script = "printf 'A\\033[6n\\033[c\\033]11;?\\007\\033P$qm\\033\\\\\\005B\\n'; read x; printf 'C\\033[6nD\\n'; sleep 1000";
+    wharf.start("one", &[], &["sh", "-c", script]);
+    wharf.until_log("one", "B");
+    let mut pty = attach(&wharf, &[]);
+    let shown = pty.until("AB");
+    assert!(!shown.contains("\x1b[6n") && !shown.contains("\x1b[c") && !shown.contains('\x05'), "{shown:?}");
+    pty.type_in(b"\r");
+    pty.until("C\x1b[6nD");
+}
+
+#[test]
+fn a_viewer_sees_and_does_not_type() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["cat"]);
+    let mut viewer = attach(&wharf, &["--read-only"]);
+    let mut user = attach(&wharf, &[]);
+    viewer.until("attached to one");
+    user.until("attached to one");
+    let attached = || wharf.json(&["show", "one", "--json"])["attached"].clone();
+    assert!(until(|| attached().as_u64() > Some(0)), "{}", attached());
+    viewer.type_in(b"nobody\r");
+    user.type_in(b"somebody\r");
+    user.until("somebody\r\nsomebody");
+    viewer.until("somebody\r\nsomebody");
+    assert!(!String::from_utf8_lossy(&wharf.log("one")).contains("nobody"));
+    viewer.type_in(b"\x1c");
+    assert_eq!(viewer.end(), 0);
+}
+
+#[test]
+fn the_detach_keys_can_be_chosen() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["cat"]);
+    let mut pty = attach(&wharf, &["--detach-keys", "ctrl-p,ctrl-q"]);
+    pty.until("detach with ctrl-p,ctrl-q");
+    pty.type_in(b"\x10x\r");
+    pty.until("x");
+    pty.type_in(b"\x10\x11");
+    assert_eq!(pty.end(), 0);
+    let mut command = wharf.command(&["attach", "one"]);
+    command.env("WHARF_DETACH_KEYS", "ctrl-]");
+    let mut pty = Pty::spawn(command, (80, 24));
+    pty.until("detach with ctrl-]");
+    pty.type_in(b"\x1d");
+    assert_eq!(pty.end(), 0);
+    assert_eq!(wharf.run(&["attach", "one", "--detach-keys", "hello"]).code, 2);
+}
+
+#[test]
+fn an_ended_session_shows_its_end() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["sh", "-c", "echo last words; exit 6"]);
+    wharf.run(&["wait", "one"]);
+    let ran = wharf.run(&["attach", "one"]);
+    assert_eq!((ran.code, ran.out.as_str()), (6, "last words\r\n"), "{ran:#?}");
+    assert!(ran.err.contains("[exited with code 6]"), "{ran:#?}");
+}
+
+#[test]
+fn a_long_history_is_cut_after_a_line() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["sh", "-c", "seq 1 100000; exec cat"]);
+    wharf.until_log("one", "\n100000\r\n");
+    let mut pty = attach(&wharf, &[]);
+    let shown = pty.until("\n100000\r\n");
+    let first = shown.lines().nth(1).unwrap_or_default().trim().to_owned();
+    assert!(
+        first.parse::<u32>().is_ok_and(|n| n > 1) && shown.len() < 300 << 10,
+        "{first:?}, {}",
+        shown.len()
+    );
+}

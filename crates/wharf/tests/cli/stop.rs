@@ -1,0 +1,60 @@
+use crate::support::{Wharf, lives, until};
+
+#[test]
+fn a_stop_ends_the_whole_tree_and_says_how() {
+    let wharf = Wharf::new();
+    let script = "trap '' TERM; setsid sh -c 'trap \"\" TERM HUP; echo $$ > pid; while :; do sleep 0.05; done' & \
+                  while :; do sleep 0.05; done";
+    wharf.start("one", &[], &["sh", "-c", script]);
+    let file = wharf.home().join("pid");
+    let read = || std::fs::read_to_string(&file).ok()?.trim().parse::<i32>().ok();
+    assert!(until(|| read().is_some()), "the hostile child never ran");
+    let child = read().unwrap();
+    let said = wharf.ok(&["stop", "-t", "0.2", "one"]);
+    assert!(said.starts_with("one stopped"), "{said}");
+    assert!(!lives(child), "the child outlived the stop");
+    assert_eq!(wharf.run(&["wait", "one"]).code, 137);
+}
+
+#[test]
+fn groups_labels_and_all_select() {
+    let wharf = Wharf::new();
+    for (name, group) in [("a", "g"), ("b", "g"), ("c", "h")] {
+        wharf.start(name, &["-g", group, "-l", &format!("n={name}")], &["sleep", "1000"]);
+    }
+    let said = wharf.ok(&["kill", "--group", "g"]);
+    assert_eq!(said.lines().count(), 2, "{said}");
+    assert_eq!(wharf.ok(&["ls", "-q", "--running"]), "c\n");
+    wharf.ok(&["stop", "-t", "1", "--label", "n=c"]);
+    assert_eq!(wharf.ok(&["ls", "-q", "--running"]), "");
+    wharf.ok(&["rm", "--all"]);
+    assert_eq!(wharf.ok(&["ls", "-q"]), "");
+}
+
+#[test]
+fn nothing_named_is_an_error_and_a_part_that_fails_is_told() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["sleep", "1000"]);
+    for verb in ["stop", "kill", "rm", "restart"] {
+        assert_eq!(wharf.run(&[verb]).code, 2, "{verb}");
+    }
+    assert_eq!(wharf.run(&["rm", "one"]).code, 4);
+    assert_eq!(wharf.run(&["stop", "missing"]).code, 3);
+    wharf.ok(&["rm", "-f", "one"]);
+    assert_eq!(wharf.run(&["show", "one"]).code, 3);
+}
+
+#[test]
+fn signals_have_names_and_a_restart_is_another_run() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["sh", "-c", "trap 'echo usr' USR1; echo ready; while :; do sleep 0.05; done"]);
+    wharf.until_log("one", "ready");
+    wharf.ok(&["signal", "one", "SIGUSR1"]);
+    wharf.until_log("one", "usr");
+    assert_eq!(wharf.run(&["signal", "one", "NOPE"]).code, 2);
+    wharf.ok(&["restart", "-t", "1", "one"]);
+    assert_eq!(wharf.json(&["show", "one", "--json"])["run"], 2);
+    assert_eq!(wharf.ok(&["rename", "one", "two"]), "two\n");
+    assert_eq!(wharf.run(&["show", "one"]).code, 3);
+    assert_eq!(wharf.json(&["show", "two", "--json"])["state"], "running");
+}

@@ -1,0 +1,187 @@
+//! An instance of Wharf of its own: its home, its daemon, its sessions, and their end.
+
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+mod pty;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+pub(crate) use pty::Pty;
+
+/// How long a test waits for anything at all.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One instance in a temporary directory. Nothing of it is left when it is dropped.
+pub(crate) struct Wharf {
+    home: tempfile::TempDir,
+}
+
+/// What a command gave.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Wharf {
+    pub(crate) fn new() -> Self {
+        Self { home: tempfile::tempdir().expect("a temporary directory") }
+    }
+
+    /// The user's home.
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Where the instance keeps its state.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.home.path().join(".local/state/wharf")
+    }
+
+    /// A command of the program with an environment that has nothing of this machine but the path.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
+        command
+            .args(args)
+            .env_clear()
+            .env("HOME", self.home.path())
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("WHARF_HOLDER", env!("CARGO_BIN_EXE_wharf-holder"))
+            .current_dir(self.home.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        self.command(args).output().expect("wharf runs").into()
+    }
+
+    /// Runs a command to its end with this standard input.
+    pub(crate) fn run_with(&self, args: &[&str], input: &[u8]) -> Ran {
+        let mut command = self.command(args);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("wharf runs");
+        let mut stdin = child.stdin.take().expect("standard input is a pipe");
+        let input = input.to_vec();
+        let writer = std::thread::spawn(move || stdin.write_all(&input));
+        let output = child.wait_with_output().expect("wharf ends");
+        // A command that ended before it read everything has closed the pipe.
+        let _ = writer.join().expect("the writer does not panic");
+        output.into()
+    }
+
+    /// Runs a command that must work, and gives its standard output.
+    #[track_caller]
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
+        let ran = self.run(args);
+        assert_eq!(ran.code, 0, "wharf {args:?} failed: {ran:#?}");
+        ran.out
+    }
+
+    /// Runs a command that must work, and reads its JSON.
+    #[track_caller]
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.ok(args)).expect("JSON")
+    }
+
+    /// Starts a session that is detached.
+    #[track_caller]
+    pub(crate) fn start(&self, name: &str, options: &[&str], argv: &[&str]) {
+        let args = [&["run", "-d", "--name", name], options, &["--"], argv].concat();
+        assert_eq!(self.ok(&args), format!("{name}\n"));
+    }
+
+    /// The raw log of a session.
+    pub(crate) fn log(&self, name: &str) -> Vec<u8> {
+        self.run(&["logs", name]).bytes
+    }
+
+    /// Waits until a session's log has this text.
+    #[track_caller]
+    pub(crate) fn until_log(&self, name: &str, text: &str) {
+        let shows = || String::from_utf8_lossy(&self.log(name)).contains(text);
+        if !until(shows) {
+            let log = self.log(name);
+            panic!("{name} never printed {text:?}; its log is {:?}", String::from_utf8_lossy(&log));
+        }
+    }
+
+    /// The daemon's pid, if one runs.
+    pub(crate) fn daemon_pid(&self) -> Option<i32> {
+        let ran = self.run(&["daemon", "status", "--json"]);
+        let status: Value = serde_json::from_str(&ran.out).ok()?;
+        status["pid"].as_i64().map(|pid| pid as i32)
+    }
+
+    /// Ends the daemon as a crash would.
+    #[track_caller]
+    pub(crate) fn kill_daemon(&self) -> i32 {
+        let pid = self.daemon_pid().expect("a daemon runs");
+        kill(pid);
+        assert!(until(|| self.daemon_pid().is_none()), "the daemon outlived KILL");
+        pid
+    }
+}
+
+impl Drop for Wharf {
+    fn drop(&mut self) {
+        if self.state().join("sessions").exists() {
+            self.run(&["kill", "--all"]);
+        }
+        if let Some(pid) = self.daemon_pid() {
+            self.run(&["daemon", "stop"]);
+            if self.daemon_pid() == Some(pid) {
+                kill(pid);
+            }
+        }
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        use std::os::unix::process::ExitStatusExt;
+        let code = output.status.code().or_else(|| output.status.signal().map(|signal| 128 + signal));
+        Self {
+            code: code.unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+            bytes: output.stdout,
+        }
+    }
+}
+
+/// Waits for a condition; whether it came true.
+pub(crate) fn until(mut holds: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        if holds() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+/// Whether a process lives: a zombie does not.
+pub(crate) fn lives(pid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z'))
+}
+
+fn kill(pid: i32) {
+    if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+}
