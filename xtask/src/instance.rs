@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::process;
+use crate::process::{self, Mark};
 use crate::step::cargo;
 
 /// An instance of Wharf of its own: a temporary HOME, and nothing of the caller's.
@@ -72,16 +72,16 @@ impl Instance {
             .with_context(|| format!("wharf {}: its JSON", args.join(" ")))
     }
 
-    /// The line of the environment that every process of this instance has.
-    pub(crate) fn mark(&self) -> OsString {
-        let mut mark = OsString::from("HOME=");
-        mark.push(self.home.path());
-        mark
+    /// What every process of this instance carries.
+    pub(crate) fn mark(&self) -> Mark {
+        let mut line = OsString::from("HOME=");
+        line.push(self.home.path());
+        Mark { line, dir: Some(self.home.path().to_owned()) }
     }
 
     /// Every process of this instance: ours and those of its sessions.
     pub(crate) fn processes(&self) -> Vec<i32> {
-        process::with_environment(&self.mark())
+        self.mark().carriers()
     }
 
     /// Ends every session and the daemon, and fails if anything is left after that.

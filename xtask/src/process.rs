@@ -1,6 +1,6 @@
 //! What `/proc` says of processes.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -8,20 +8,32 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// Every process whose environment has this line, except us: how what a run started is found again.
-pub(crate) fn with_environment(line: &OsStr) -> Vec<i32> {
-    all().into_iter().filter(|pid| *pid != std::process::id() as i32 && carries(*pid, line)).collect()
+/// How what a run started is found again: a line of its environment, or, where a program clears that, the
+/// directory of the run, in which its standard error goes to a file.
+pub(crate) struct Mark {
+    pub(crate) line: OsString,
+    pub(crate) dir: Option<PathBuf>,
+}
+
+impl Mark {
+    fn is_on(&self, pid: i32) -> bool {
+        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environ.split(|byte| *byte == 0).any(|entry| entry == self.line.as_bytes())
+            || self.dir.as_ref().is_some_and(|dir| {
+                fs::read_link(format!("/proc/{pid}/fd/2")).is_ok_and(|target| target.starts_with(dir))
+            })
+    }
+
+    /// Every process that carries it, except us.
+    pub(crate) fn carriers(&self) -> Vec<i32> {
+        all().into_iter().filter(|pid| *pid != std::process::id() as i32 && self.is_on(*pid)).collect()
+    }
 }
 
 /// Every process.
 fn all() -> Vec<i32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
-
-fn carries(pid: i32, line: &OsStr) -> bool {
-    fs::read(format!("/proc/{pid}/environ"))
-        .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == line.as_bytes()))
 }
 
 /// The program that a process runs.
@@ -40,11 +52,11 @@ pub(crate) fn lives(pid: i32) -> bool {
     stat(pid).is_ok_and(|fields| fields.first().is_some_and(|state| state != "Z" && state != "X"))
 }
 
-/// Kills a process if it still carries that line: a pid that was given to a stranger meanwhile is left alone.
-pub(crate) fn kill_if(pid: i32, line: &OsStr) -> Result<bool> {
+/// Kills a process if it still carries that mark: a pid that was given to a stranger meanwhile is left alone.
+pub(crate) fn kill_if(pid: i32, mark: &Mark) -> Result<bool> {
     let Some(number) = Pid::from_raw(pid) else { return Ok(false) };
     let Ok(handle) = pidfd_open(number, PidfdFlags::empty()) else { return Ok(false) };
-    if !carries(pid, line) {
+    if !mark.is_on(pid) {
         return Ok(false);
     }
     match pidfd_send_signal(handle, Signal::KILL) {
@@ -83,23 +95,35 @@ fn stat(pid: i32) -> Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
-    fn a_child_is_found_by_its_environment_and_killed_by_it() {
-        let mark = format!("XTASK_TEST_MARK={}", std::process::id());
-        let (name, value) = mark.split_once('=').unwrap();
-        let mut child = std::process::Command::new("sleep").arg("60").env(name, value).spawn().unwrap();
+    fn a_child_is_found_by_its_mark_and_killed_by_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let value = dir.path().display().to_string();
+        let mark = Mark { line: format!("XTASK_TEST={value}").into(), dir: Some(dir.path().to_owned()) };
+        let mut child = Command::new("sleep").arg("60").env("XTASK_TEST", &value).spawn().unwrap();
+        let errors = std::fs::File::create(dir.path().join("errors")).unwrap();
+        let mut other = Command::new("sleep").arg("61").env_clear().stderr(errors).spawn().unwrap();
         let pid = child.id() as i32;
-        assert_eq!(with_environment(OsStr::new(&mark)), [pid]);
+        let mut found = mark.carriers();
+        found.sort_unstable();
+        let mut expected = [pid, other.id() as i32];
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+        other.kill().unwrap();
+        other.wait().unwrap();
         assert!(lives(pid));
         assert_eq!(command_line(pid), "sleep 60");
         assert!(private_memory(pid).unwrap() > 0);
         assert!(cpu(pid).unwrap() < 5.0);
-        assert!(!kill_if(pid, OsStr::new("XTASK_TEST_MARK=other")).unwrap(), "somebody else's is left alone");
-        assert!(kill_if(pid, OsStr::new(&mark)).unwrap());
+        let other = Mark { line: "XTASK_TEST=other".into(), dir: None };
+        assert!(!kill_if(pid, &other).unwrap(), "somebody else's is left alone");
+        assert!(kill_if(pid, &mark).unwrap());
         child.wait().unwrap();
         assert!(!lives(pid));
-        assert!(!kill_if(pid, OsStr::new(&mark)).unwrap());
+        assert!(!kill_if(pid, &mark).unwrap());
     }
 }

@@ -55,8 +55,9 @@ impl Engine {
     pub async fn close(&self) {
         self.shared.closing.send_replace(true);
         let mut tasks = self.shared.tasks.subscribe();
-        let left = tokio::time::timeout(self.shared.timeouts.call, tasks.wait_for(|tasks| *tasks == 0)).await;
-        if left.is_err() {
+        let gone = tasks.wait_for(|tasks| *tasks == 0);
+        let late = tokio::time::timeout(self.shared.timeouts.call, gone).await.is_err();
+        if late {
             tracing::warn!("some sessions' tasks did not end in time");
         }
         let (store, within) = (self.shared.store.clone(), self.shared.timeouts.call);

@@ -145,9 +145,7 @@ impl Daemon {
     /// Serves until it is asked to end.
     pub async fn run(self) {
         serve::serve(self.listener, self.gate, self.work).await;
-        // On a thread of its own, so that this future can be sent between threads.
-        let (engine, runtime) = (self.engine, tokio::runtime::Handle::current());
-        let _ = tokio::task::spawn_blocking(move || runtime.block_on(engine.close())).await;
+        self.engine.close().await;
         tracing::info!("the daemon has ended; its sessions go on");
     }
 }

@@ -11,8 +11,10 @@ pub(crate) struct Ready(Option<File>);
 impl Ready {
     /// The descriptor that the starter named, if it did.
     pub(crate) fn from_env() -> Self {
-        let number =
-            std::env::var(READY).ok().and_then(|text| text.parse::<RawFd>().ok()).filter(|fd| *fd == 0 || *fd > 2);
+        let number = std::env::var(READY)
+            .ok()
+            .and_then(|text| text.parse::<RawFd>().ok())
+            .filter(|fd| *fd == 0 || *fd > 2);
         // A number that is not open, or that somebody left in the environment by mistake, is no pipe.
         Self(number.and_then(pipe).map(File::from))
     }

@@ -54,6 +54,7 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
     let quick = flags.switch("quick");
     let write = flags.switch("write");
     let peers = flags.switch("peers");
+    let built: Option<std::path::PathBuf> = flags.value("wharf")?;
     let only: Option<String> = flags.value("only")?;
     flags.finish()?;
     if let Some(name) = &only
@@ -65,7 +66,11 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
     for peer in ["tmux", "dtach", "screen"].into_iter().filter(|peer| !has(peer)) {
         println!("{peer} is not here: its column stays empty");
     }
-    let wharf = if peers { None } else { Some(instance::build_release()?) };
+    let wharf = match built {
+        Some(path) => Some(path),
+        None if peers => None,
+        None => Some(instance::build_release()?),
+    };
     let entry = Entry { wharf, quick, processors: sched_getaffinity(None)? };
     let mut table = Table::default();
     for (name, measure) in STAGES.iter().filter(|(name, _)| only.as_deref().is_none_or(|only| only == *name))

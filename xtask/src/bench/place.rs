@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-use crate::process;
+use crate::process::{self, Mark};
 use crate::step::root;
 
 /// A directory of one run: programs, sockets, homes. Everything started from here carries its mark.
@@ -66,20 +66,20 @@ impl Place {
         let is = |pid: &i32| {
             process::program(*pid).is_some_and(|path| path.file_name().is_some_and(|name| name == program))
         };
-        process::with_environment(&self.mark()).into_iter().filter(is).collect()
+        self.mark().carriers().into_iter().filter(is).collect()
     }
 
-    fn mark(&self) -> OsString {
-        let mut mark = OsString::from("WHARF_BENCH=");
-        mark.push(self.dir.path());
-        mark
+    fn mark(&self) -> Mark {
+        let mut line = OsString::from("WHARF_BENCH=");
+        line.push(self.dir.path());
+        Mark { line, dir: None }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         for _ in 0..50 {
-            let left = process::with_environment(&self.mark());
+            let left = self.mark().carriers();
             if left.is_empty() {
                 break;
             }

@@ -77,6 +77,12 @@ fn kill_holder(instance: &Instance, name: &str, moment: Duration) -> Result<bool
         let ticket: Value = serde_json::from_slice(&std::fs::read(&ticket)?)?;
         Ok(ticket["holder"]["pid"].as_i64().unwrap_or(0) as i32)
     };
+    // If the daemon is gone as well there is nobody to replace the holder: that one session is lost, as designed.
+    wait_for(&format!("a daemon has {name}"), || {
+        let shown = instance.try_run(&["show", name, "--json"])?;
+        let session: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
+        Ok(session["state"] == "running")
+    })?;
     let old = holder()?;
     std::thread::sleep(moment);
     let killed = process::kill_if(old, &instance.mark())?;

@@ -33,6 +33,8 @@ const FAREWELL: Duration = Duration::from_secs(4);
 /// Where this host's sessions are, and what holds them.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// What the backend is called: another name for one that is built on top of it.
+    pub name: &'static str,
     /// The program `wharf-holder`.
     pub holder: PathBuf,
     /// The directory that has one directory a session.
@@ -44,7 +46,7 @@ pub struct Options {
 impl Options {
     /// The holder beside this program, and an instance's own sessions.
     pub fn new(home: &Home) -> Self {
-        Self { holder: holder_program(), sessions: home.sessions(), descriptors: None }
+        Self { name: "local", holder: holder_program(), sessions: home.sessions(), descriptors: None }
     }
 }
 
@@ -64,6 +66,7 @@ fn holder_program() -> PathBuf {
 
 /// Sessions on this host.
 pub struct LocalBackend {
+    name: &'static str,
     place: Arc<Place>,
     sessions: PathBuf,
     limits: bool,
@@ -79,7 +82,12 @@ impl LocalBackend {
     /// The backend. Nothing is started before a session is.
     pub fn new(options: Options) -> Self {
         let place = Place { nursery: Nursery::new(options.holder), descriptors: options.descriptors };
-        Self { place: Arc::new(place), sessions: options.sessions, limits: linux::can_limit() }
+        Self {
+            name: options.name,
+            place: Arc::new(place),
+            sessions: options.sessions,
+            limits: linux::can_limit(),
+        }
     }
 
     /// Starts what the first session needs, so that it need not wait for it.
@@ -197,7 +205,7 @@ fn first_status(pid: i32, size: Size) -> Status {
 #[async_trait]
 impl Backend for LocalBackend {
     fn name(&self) -> &'static str {
-        "local"
+        self.name
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -311,6 +319,10 @@ impl Backend for LocalBackend {
             Ok(Err(error)) => error.to_string(),
             Err(_) => "it does not answer".to_owned(),
         };
+        // It may have left its record between our first look and now, and be about to go.
+        if let Some(record) = read_exit(home) {
+            return Ok(Adoption::Ended(record));
+        }
         let unknown =
             |why: String| Failure::new(Code::Unreachable, format!("cannot reach the holder: {why}"));
         match linux::proc::open(holder) {
@@ -318,20 +330,20 @@ impl Backend for LocalBackend {
                 Err(unknown(format!("process {} lives, but: {why}", holder.pid)))
             }
             Err(error) => Err(unknown(error.to_string())),
-            // Gone. It may have left its record between our first look and its end.
+            // Gone, and perhaps only just.
             Ok(_) => Ok(read_exit(home).map_or(Adoption::Lost, Adoption::Ended)),
         }
     }
 
     async fn list(&self) -> Result<Vec<Ticket>> {
-        let sessions = self.sessions.clone();
+        let (sessions, name) = (self.sessions.clone(), self.name);
         let read = move || -> io::Result<Vec<Ticket>> {
             let entries = match std::fs::read_dir(&sessions) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
                 entries => entries?,
             };
             let tickets = entries.filter_map(|entry| keep::read_ticket(&entry.ok()?.path()).ok());
-            Ok(tickets.filter(|ticket| ticket.backend == "local").collect())
+            Ok(tickets.filter(|ticket| ticket.backend == name).collect())
         };
         let tickets = tokio::task::spawn_blocking(read).await;
         let tickets = tickets.map_err(|error| Failure::new(Code::Internal, error.to_string()))?;

@@ -166,6 +166,7 @@ impl Task {
             session.size = status.size;
             session.run = ticket.run;
             session.ports.clone_from(&ticket.spec.ports);
+            session.limits = ticket.spec.limits;
             session.scope.clone_from(&ticket.scope);
             session.holder.clone_from(&ticket.holder);
         });

@@ -18,7 +18,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One instance in a temporary directory. Nothing of it is left when it is dropped.
 pub(crate) struct Wharf {
-    home: tempfile::TempDir,
+    home: PathBuf,
+    /// Removed with the instance, where it was made for it.
+    _made: Option<tempfile::TempDir>,
 }
 
 /// What a command gave.
@@ -32,17 +34,23 @@ pub(crate) struct Ran {
 
 impl Wharf {
     pub(crate) fn new() -> Self {
-        Self { home: tempfile::tempdir().expect("a temporary directory") }
+        let made = tempfile::tempdir().expect("a temporary directory");
+        Self { home: made.path().to_owned(), _made: Some(made) }
+    }
+
+    /// An instance in a directory that the test has chosen.
+    pub(crate) fn at(home: &Path) -> Self {
+        Self { home: home.to_owned(), _made: None }
     }
 
     /// The user's home.
     pub(crate) fn home(&self) -> &Path {
-        self.home.path()
+        &self.home
     }
 
     /// Where the instance keeps its state.
     pub(crate) fn state(&self) -> PathBuf {
-        self.home.path().join(".local/state/wharf")
+        self.home.join(".local/state/wharf")
     }
 
     /// A command of the program with an environment that has nothing of this machine but the path.
@@ -51,10 +59,10 @@ impl Wharf {
         command
             .args(args)
             .env_clear()
-            .env("HOME", self.home.path())
+            .env("HOME", &self.home)
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("WHARF_HOLDER", env!("CARGO_BIN_EXE_wharf-holder"))
-            .current_dir(self.home.path())
+            .current_dir(&self.home)
             .stdin(Stdio::null());
         command
     }
@@ -180,8 +188,14 @@ pub(crate) fn lives(pid: i32) -> bool {
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z'))
 }
 
-fn kill(pid: i32) {
+/// Ends a process that the test knows to be its own.
+pub(crate) fn kill(pid: i32) {
+    signal(pid, rustix::process::Signal::KILL);
+}
+
+/// Sends a signal to a process that the test knows to be its own.
+pub(crate) fn signal(pid: i32, signal: rustix::process::Signal) {
     if let Some(pid) = rustix::process::Pid::from_raw(pid) {
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        let _ = rustix::process::kill_process(pid, signal);
     }
 }

@@ -1,0 +1,30 @@
+//! Wharf in twenty lines: a session without a daemon.
+//!
+//! `cargo build -p wharf && cargo run -p wharf-engine --example embed`
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wharf_engine::{Config, Engine, Failure, OutputChunk};
+use wharf_local::{LocalBackend, Options};
+use wharf_model::{Home, Offset, Spec};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Failure> {
+    let root = std::env::temp_dir().join(format!("wharf-embed-{}", std::process::id()));
+    let home = Home::below(&root);
+    let local = Arc::new(LocalBackend::new(Options::new(&home)));
+    let engine = Engine::open(Config::new(home, vec![local])).await?;
+
+    let session = engine.start(Spec::new(["sh", "-c", "read name; echo hello, $name"], "/")).await?;
+    let name = session.name.as_str();
+    engine.write(name, b"wharf\n", Duration::from_secs(5)).await?;
+    println!("{name} ended with {:?}", engine.wait(name).await?.code);
+    let mut output = engine.output(name, Offset(0), false).await?;
+    while let Some(OutputChunk::Data { bytes, .. }) = output.next().await? {
+        print!("{}", String::from_utf8_lossy(&bytes));
+    }
+
+    engine.close().await;
+    std::fs::remove_dir_all(&root).map_err(|error| Failure::system("cannot clean up", &error))
+}
