@@ -20,6 +20,8 @@ use crate::{
 /// How long answers may take. A daemon that dies is noticed at once; these are for one that hangs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
+    /// For what the daemon knows by heart: who it is, and what sessions there are.
+    pub look: Duration,
     /// For what the daemon answers by itself.
     pub answer: Duration,
     /// For what waits for a session's end, beyond the grace that was asked for.
@@ -29,7 +31,7 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         // The end may come only after a grace that the session itself sets, which this side does not know.
-        Self { answer: Duration::from_secs(60), end: Duration::from_secs(3600) }
+        Self { look: Duration::from_secs(10), answer: Duration::from_secs(60), end: Duration::from_secs(3600) }
     }
 }
 
@@ -82,7 +84,7 @@ impl Client {
 
     /// What the daemon says of itself.
     pub async fn daemon(&self) -> Answer<DaemonStatus> {
-        self.get("/v1/daemon".into()).await
+        self.look("/v1/daemon".into()).await
     }
 
     /// Ends the daemon and waits until it is gone. Sessions go on.
@@ -110,7 +112,7 @@ impl Client {
 
     /// Sessions in full, all of them when the selector is empty.
     pub async fn sessions(&self, selector: &Selector) -> Answer<Vec<Session>> {
-        self.get(Query::from(selector).after("/v1/sessions")).await
+        self.look(Query::from(selector).after("/v1/sessions")).await
     }
 
     /// Sessions in brief, all of them when the selector is empty.
@@ -121,12 +123,12 @@ impl Client {
     /// The JSON text of [`Client::summaries`], which nobody has to parse.
     pub async fn sessions_raw(&self, selector: &Selector) -> Answer<Bytes> {
         let target = Query::from(selector).push("brief", "true").after("/v1/sessions");
-        self.ask(Method::GET, target, None, Bytes::new(), self.timeouts.answer).await
+        self.ask(Method::GET, target, None, Bytes::new(), self.timeouts.look).await
     }
 
     /// One session, by name or id.
     pub async fn session(&self, key: &str) -> Answer<Session> {
-        self.get(of(key, "")?).await
+        self.look(of(key, "")?).await
     }
 
     /// Stops sessions: TERM, grace, KILL.
@@ -252,6 +254,10 @@ impl Client {
         decode(&self.ask(Method::POST, target.into(), Some("application/json"), body, within).await?)
     }
 
+    async fn look<T: DeserializeOwned>(&self, target: String) -> Answer<T> {
+        decode(&self.ask(Method::GET, target, None, Bytes::new(), self.timeouts.look).await?)
+    }
+
     async fn get<T: DeserializeOwned>(&self, target: String) -> Answer<T> {
         decode(&self.ask(Method::GET, target, None, Bytes::new(), self.timeouts.answer).await?)
     }
@@ -349,6 +355,6 @@ fn decode<T: DeserializeOwned>(body: &[u8]) -> Answer<T> {
 async fn within<T>(deadline: Duration, work: impl Future<Output = Answer<T>>) -> Answer<T> {
     tokio::time::timeout(deadline, work).await.unwrap_or_else(|_| {
         let message = format!("the daemon did not answer within {} s", deadline.as_secs());
-        Err(Failure::new(Code::Timeout, message).hint("its log says more: `wharf doctor` shows where it is"))
+        Err(Failure::new(Code::Timeout, message).hint("it is stopped or overloaded; what needs no daemon (logs, attach, write, keys) works meanwhile"))
     })
 }

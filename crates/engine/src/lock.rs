@@ -1,9 +1,11 @@
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, test_kill_process};
 use wharf_model::{Code, Failure};
 
 use crate::Result;
@@ -27,12 +29,7 @@ impl Lock {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
-                let mut owner = String::new();
-                // The owner writes its pid just after it took the lock; without one it is merely unnamed.
-                let _ = file.read_to_string(&mut owner);
-                let owner = owner.trim();
-                let owner =
-                    if owner.is_empty() { "another process".to_owned() } else { format!("process {owner}") };
+                let owner = owner(&mut file).map_or("another process".to_owned(), |pid| format!("process {pid}"));
                 return Err(Failure::new(Code::Locked, format!("{owner} owns {}", path.display()))
                     .hint("`wharf daemon stop` ends the daemon of this instance; its sessions go on"));
             }
@@ -42,6 +39,20 @@ impl Lock {
         writeln!(file, "{}", std::process::id()).map_err(named)?;
         Ok(Self(file))
     }
+}
+
+/// Who has the lock. It writes its pid just after it took it, so an old pid or none may stand there for a moment.
+fn owner(file: &mut File) -> Option<i32> {
+    for _ in 0..20 {
+        let mut text = String::new();
+        let read = file.rewind().and_then(|()| file.read_to_string(&mut text));
+        let pid: Option<i32> = read.ok().and_then(|_| text.trim().parse().ok());
+        if pid.and_then(Pid::from_raw).is_some_and(|pid| test_kill_process(pid).is_ok()) {
+            return pid;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    None
 }
 
 impl Drop for Lock {

@@ -34,7 +34,9 @@ impl Failure {
             Some(24) => (Code::Exhausted, Some("this process is out of descriptors: raise `ulimit -n`")),
             Some(23) => (Code::Exhausted, Some("the system is out of descriptors: raise fs.file-max")),
             Some(28 | 122) => (Code::Exhausted, Some("the disk is full: `wharf gc` or free some space")),
-            Some(11) => (Code::Exhausted, Some("the system is out of processes: raise `ulimit -u` or kernel.pid_max")),
+            Some(11) => {
+                (Code::Exhausted, Some("the system is out of processes: raise `ulimit -u` or kernel.pid_max"))
+            }
             Some(12) => (Code::Exhausted, Some("the system is out of memory")),
             _ => (Code::Internal, None),
         };

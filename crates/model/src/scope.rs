@@ -26,6 +26,13 @@ pub struct Scope {
     pub dirs: Vec<Text>,
 }
 
+impl Scope {
+    /// Whether nothing was made for it.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What a session may use at most. Refused where no cgroup can enforce it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {

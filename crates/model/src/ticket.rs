@@ -20,7 +20,8 @@ pub struct Ticket {
     pub token: String,
     /// When the session was created.
     pub created: Millis,
-    /// When this run was started.
+    /// When this run was started; zero until it was.
+    #[serde(default, skip_serializing_if = "Millis::is_zero")]
     pub started: Millis,
     /// The holder, where the backend has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,7 +30,7 @@ pub struct Ticket {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<ProcessIdentity>,
     /// How its processes are kept together.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Scope::is_none")]
     pub scope: Scope,
     /// What was asked for, with names and ports filled in.
     pub spec: Spec,

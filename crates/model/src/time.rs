@@ -5,6 +5,13 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Millis(pub u64);
 
+impl Millis {
+    /// Whether this is no moment at all.
+    pub fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+}
+
 impl From<std::time::SystemTime> for Millis {
     /// Times before the epoch become the epoch: a clock that is set wrong must not end anything.
     fn from(time: std::time::SystemTime) -> Self {

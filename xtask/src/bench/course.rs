@@ -14,6 +14,7 @@ use super::place::Place;
 use super::screen::Screen;
 use super::tmux::Tmux;
 use super::wharf::Wharf;
+use super::workers::Workers;
 use crate::random::Random;
 use crate::step::has;
 
@@ -28,6 +29,7 @@ pub(super) struct Course {
     pub(super) place: Rc<Place>,
     random: Random,
     next: i32,
+    workers: Option<Workers>,
 }
 
 /// What takes part.
@@ -50,14 +52,17 @@ impl Course {
     /// Starts every contestant that is here. On one processor where latencies are measured: what is compared is
     /// work, and not which core something happened to wake up on.
     pub(super) fn new(entry: &Entry, pinned: bool) -> Result<Self> {
-        let mut processors = entry.processors;
-        if pinned {
-            let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| processors.is_set(*cpu)).unwrap_or(0);
-            processors = CpuSet::new();
-            processors.set(last);
+        if !pinned {
+            sched_setaffinity(None, &entry.processors)?;
+            return Self::start(entry);
         }
-        sched_setaffinity(None, &processors)?;
-        Self::start(entry)
+        let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| entry.processors.is_set(*cpu)).unwrap_or(0);
+        let mut one = CpuSet::new();
+        one.set(last);
+        sched_setaffinity(None, &one)?;
+        let mut course = Self::start(entry)?;
+        course.workers = Workers::keep_on(last);
+        Ok(course)
     }
 
     fn start(entry: &Entry) -> Result<Self> {
@@ -77,7 +82,7 @@ impl Course {
         if has("tmux") {
             all.push(Rc::new(Tmux::new(&place)?));
         }
-        Ok(Self { floor, all, notes, place, random: Random::new(11), next: 1 })
+        Ok(Self { floor, all, notes, place, random: Random::new(11), next: 1, workers: None })
     }
 
     /// The contestants in another order each time.

@@ -46,6 +46,7 @@ fn commands(course: &mut Course, who: &dyn Contestant, count: usize) -> Result<f
     for id in &ids {
         who.forget(&format!("s{id}"))?;
     }
+    settle();
     Ok(micros)
 }
 

@@ -21,6 +21,7 @@ mod terminal;
 mod throughput;
 mod tmux;
 mod wharf;
+mod workers;
 
 use std::time::Instant;
 

@@ -326,7 +326,10 @@ impl Backend for LocalBackend {
         let unknown =
             |why: String| Failure::new(Code::Unreachable, format!("cannot reach the holder: {why}"));
         match linux::proc::open(holder) {
-            Ok(Some(_)) if linux::proc::is_holder(holder.pid) => {
+            // One that is dead and waits to be reaped, where nobody does that, holds nothing any more.
+            Ok(Some(pidfd))
+                if linux::proc::is_holder(holder.pid) && !linux::proc::ends(&pidfd, Duration::ZERO) =>
+            {
                 Err(unknown(format!("process {} lives, but: {why}", holder.pid)))
             }
             Err(error) => Err(unknown(error.to_string())),

@@ -8,7 +8,7 @@ use std::path::Path;
 use wharf_holder::frame::{self, Kind};
 use wharf_holder::linux;
 use wharf_holder::wire::{self, Resume, Start, Started};
-use wharf_model::{Home, Text, Ticket};
+use wharf_model::{Home, Millis, Scope, Text, Ticket};
 
 /// The descriptors of one session.
 #[derive(Debug)]
@@ -71,13 +71,15 @@ pub(crate) fn start_of(ticket: &Ticket, descriptors: Option<u64>) -> Start {
 
 /// The ticket as a holder is given it: without the fields that the holder adds.
 pub(crate) fn given(ticket: &Ticket) -> io::Result<Vec<u8>> {
-    let mut value = serde_json::to_value(ticket)?;
-    if let Some(object) = value.as_object_mut() {
-        for added in ["holder", "command", "scope", "started"] {
-            object.remove(added);
-        }
+    let blank = ticket.holder.is_none()
+        && ticket.command.is_none()
+        && ticket.scope.is_none()
+        && ticket.started.is_zero();
+    if blank {
+        return Ok(serde_json::to_vec(ticket)?);
     }
-    Ok(serde_json::to_vec(&value)?)
+    let (holder, command, scope, started) = (None, None, Scope::default(), Millis(0));
+    Ok(serde_json::to_vec(&Ticket { holder, command, scope, started, ..ticket.clone() })?)
 }
 
 /// Reads a session's ticket.

@@ -1,0 +1,163 @@
+//! The daemon's own files in every wrong state, and daemons that meet.
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::process::{Child, Stdio};
+
+use rustix::process::Signal;
+
+use crate::ground::Ground;
+use crate::support::{Ran, lives, signal, until};
+
+fn daemon(ground: &Ground) -> Child {
+    ground
+        .command(&["daemon", "run"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the daemon runs")
+}
+
+#[test]
+fn of_daemons_started_at_once_one_wins_and_the_others_say_who() {
+    let ground = Ground::new();
+    let mut all: Vec<Child> = (0..8).map(|_| daemon(&ground)).collect();
+    let ended = |child: &mut Child| child.try_wait().expect("a child of ours").is_some();
+    assert!(until(|| all.iter_mut().filter_map(|child| ended(child).then_some(())).count() == 7));
+    assert!(until(|| ground.daemon_pid().is_some()), "no daemon answers");
+    let winner = ground.daemon_pid().expect("one runs");
+    assert!(all.iter().any(|child| child.id() as i32 == winner), "{winner} is none of ours");
+    for child in all {
+        if child.id() as i32 == winner {
+            signal(winner, Signal::TERM);
+            assert_eq!(Ran::from(child.wait_with_output().expect("it ends")).code, 0);
+            continue;
+        }
+        let ran = Ran::from(child.wait_with_output().expect("it ended"));
+        assert_eq!(ran.code, 7, "{ran:#?}");
+        assert!(ran.err.contains(&format!("process {winner} owns")), "{winner} is not named: {ran:#?}");
+    }
+}
+
+#[test]
+fn commands_that_start_a_daemon_at_once_get_the_same_one() {
+    let ground = Ground::new();
+    let all: Vec<Child> = (0..12)
+        .map(|_| {
+            let mut command = ground.command(&["daemon", "start", "--json"]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("wharf runs")
+        })
+        .collect();
+    let mut pids = std::collections::BTreeSet::new();
+    for child in all {
+        let ran = Ran::from(child.wait_with_output().expect("it ends"));
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        let status: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
+        pids.insert(status["pid"].as_i64());
+    }
+    assert_eq!(pids.len(), 1, "{pids:?}");
+}
+
+#[test]
+fn stale_files_are_in_nobodys_way() {
+    let ground = Ground::new();
+    fs::create_dir_all(ground.state()).unwrap();
+    drop(UnixListener::bind(ground.state().join("daemon.sock")).unwrap());
+    for text in [&b"4194303999\n"[..], b"1\n", b"\xff\0garbage without a line", b""] {
+        fs::write(ground.state().join("daemon.lock"), text).unwrap();
+        let pid = ground.json(&["daemon", "start", "--json"])["pid"].as_i64().unwrap() as i32;
+        assert_eq!(ground.locked_by(), Some(pid), "{text:?}");
+        // As after a crash: both files stay.
+        ground.kill_daemon();
+        assert!(ground.state().join("daemon.sock").exists());
+    }
+    ground.start("one", &[], &["cat"]);
+    assert_eq!(ground.states()["one"], "running");
+}
+
+#[test]
+fn something_in_the_sockets_place_is_named_and_kept() {
+    let ground = Ground::new();
+    ground.start("one", &[], &["cat"]);
+    let pid = ground.pid("one");
+    let socket = ground.state().join("daemon.sock");
+    for directory in [true, false] {
+        ground.ok(&["daemon", "stop"]);
+        if directory {
+            fs::create_dir(&socket).unwrap();
+            fs::write(socket.join("mine"), "mine").unwrap();
+        } else {
+            fs::write(&socket, "mine").unwrap();
+        }
+        let ran = ground.run(&["ls"]);
+        assert_eq!(ran.code, 7, "{ran:#?}");
+        assert!(ran.err.contains("daemon.sock") && ran.err.contains("hint: move "), "{ran:#?}");
+        let mine = if directory { socket.join("mine") } else { socket.clone() };
+        assert_eq!(fs::read_to_string(&mine).unwrap(), "mine");
+        // What needs no daemon goes on.
+        ground.ok(&["write", "one", "hello\r"]);
+        ground.until_log("one", "hello\r\nhello");
+        if directory {
+            fs::remove_dir_all(&socket).unwrap();
+        } else {
+            fs::remove_file(&socket).unwrap();
+        }
+        assert_eq!(ground.pid("one"), pid);
+    }
+}
+
+#[test]
+fn a_socket_that_is_deleted_is_made_again_by_the_same_daemon() {
+    let ground = Ground::new();
+    ground.start("one", &[], &["cat"]);
+    let daemon = ground.daemon_pid();
+    for _ in 0..2 {
+        fs::remove_file(ground.state().join("daemon.sock")).unwrap();
+        // At once, while there is no socket: the command waits for the one that is about to be.
+        assert_eq!(ground.states()["one"], "running");
+        assert_eq!(ground.daemon_pid(), daemon);
+    }
+    // Replaced by something else: that is left alone, and the daemon comes back once it is gone.
+    let socket = ground.state().join("daemon.sock");
+    fs::remove_file(&socket).unwrap();
+    fs::write(&socket, "mine").unwrap();
+    assert_eq!(ground.run(&["ls"]).code, 7);
+    assert_eq!(fs::read_to_string(&socket).unwrap(), "mine");
+    fs::remove_file(&socket).unwrap();
+    assert_eq!(ground.states()["one"], "running");
+    assert_eq!(ground.daemon_pid(), daemon);
+}
+
+#[test]
+fn a_state_directory_that_is_deleted_is_a_new_instance() {
+    let ground = Ground::new();
+    ground.ok(&["daemon", "start"]);
+    let old = ground.daemon_pid().unwrap();
+    fs::remove_dir_all(ground.state()).unwrap();
+    ground.start("one", &[], &["cat"]);
+    ground.ok(&["write", "one", "hello\r"]);
+    ground.until_log("one", "hello\r\nhello");
+    // Whichever daemon has it now: there is one, it has the lock, and commands go on working.
+    let daemons = || ground.processes().into_iter().filter(|pid| is_daemon(*pid)).collect::<Vec<_>>();
+    assert!(until(|| daemons().len() == 1 && ground.locked_by() == daemons().first().copied()), "{:?}", daemons());
+    ground.start("two", &[], &["cat"]);
+    let states = ground.states();
+    assert_eq!((states.len(), &*states["one"], &*states["two"]), (2, "running", "running"));
+    println!("the old daemon {}", if lives(old) { "stayed" } else { "left" });
+}
+
+#[test]
+fn a_state_directory_that_is_deleted_under_sessions_can_still_be_ended() {
+    let ground = Ground::new();
+    ground.start("one", &[], &["sleep", "1000"]);
+    let pid = ground.pid("one");
+    fs::remove_dir_all(ground.state()).unwrap();
+    ground.start("two", &[], &["cat"]);
+    assert!(until(|| ground.states().get("two").is_some_and(|state| state == "running")));
+    // No second copy, and no process that nobody can end: it goes with its instance, or is still listed.
+    assert!(until(|| !lives(pid) || ground.states().contains_key("one")), "{pid} runs and is not listed");
+}
+
+fn is_daemon(pid: i32) -> bool {
+    fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.ends_with(b"\0daemon\0run\0"))
+}

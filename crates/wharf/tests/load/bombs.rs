@@ -1,0 +1,45 @@
+use std::time::Duration;
+
+use crate::support::{Wharf, until};
+use crate::tools::{Bystander, MARK, marked, show, within};
+
+/// Each process forks two, down to a depth; the last ones move on from pid to pid for ever.
+const BOMB: &str = r#"
+use POSIX;
+$SIG{TERM} = $SIG{HUP} = 'IGNORE';
+my $depth = 0;
+while ($depth < 8) { $depth++; my $pid = fork(); last if !defined $pid; if ($pid) { next } }
+while (1) { my $pid = fork(); if ($pid) { POSIX::_exit(0) } select(undef, undef, undef, 0.05) }
+"#;
+
+fn bomb(options: &[&str], argv: &[&str], most: usize) {
+    let wharf = Wharf::new();
+    let mut bystander = Bystander::new();
+    wharf.start("neighbour", &[], &["sleep", "1000"]);
+    for round in 0..3 {
+        let mark = format!("bomb-{}-{round}", std::process::id());
+        let mark_option = format!("{MARK}={mark}");
+        wharf.start("one", &[options, &["-e", &mark_option]].concat(), argv);
+        assert!(until(|| marked(&mark).len() >= most / 2), "{} processes", marked(&mark).len());
+        within(Duration::from_secs(1), "ls", || wharf.ok(&["ls"]));
+        within(Duration::from_millis(1_600), "a stop", || wharf.ok(&["stop", "-t", "0.5", "one"]));
+        assert_eq!(marked(&mark), Vec::<i32>::new(), "round {round} left processes");
+        assert_eq!(show(&wharf, "one")["exit"]["survivors"], 0);
+        bystander.must_live();
+        assert_eq!(show(&wharf, "neighbour")["state"], "running");
+        wharf.ok(&["rm", "one"]);
+    }
+}
+
+#[test]
+fn a_fork_bomb_of_256_ends() {
+    bomb(&[], &["perl", "-e", BOMB], 200);
+}
+
+#[test]
+fn a_fork_bomb_without_an_end_ends_where_processes_are_limited() {
+    if crate::limits::enforced() {
+        // Above the shell's own pace of dying, far below what would hurt the machine.
+        bomb(&["--pids", "200"], &["bash", "-c", "trap '' TERM HUP; f() { f | f & f; }; f"], 100);
+    }
+}

@@ -1,0 +1,76 @@
+use std::time::Duration;
+
+use crate::support::{Wharf, until};
+use crate::tools::{marked, pid, show, MARK};
+
+/// Whether limits are in force here. Where they are not, they are refused: that is looked at in `trees`.
+pub(crate) fn enforced() -> bool {
+    let wharf = Wharf::new();
+    let ran = wharf.run(&["run", "-d", "--memory", "64m", "--cpus", "1", "--pids", "9", "--", "true"]);
+    if ran.code == 6 {
+        assert!(ran.err.contains("hint: "), "{ran:#?}");
+        assert_eq!(wharf.ok(&["ls", "-q"]), "", "a refused limit leaves a session");
+        return false;
+    }
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    true
+}
+
+#[test]
+fn a_memory_bomb_is_ended_and_told() {
+    if !enforced() {
+        return;
+    }
+    let wharf = Wharf::new();
+    wharf.start("neighbour", &[], &["sleep", "1000"]);
+    let eat = "my @a; while (1) { push @a, 'x' x (1 << 20) }";
+    wharf.start("bomb", &["--memory", "64m"], &["perl", "-e", eat]);
+    assert_eq!(wharf.run(&["wait", "--timeout", "20", "bomb"]).code, 137);
+    let session = show(&wharf, "bomb");
+    assert_eq!((&session["exit"]["oom"], &session["exit"]["signal"]), (&true.into(), &9.into()), "{session}");
+    assert!(wharf.ok(&["show", "bomb"]).contains("out of memory"));
+    // A shell that outlives what was killed hands on its code; it was for want of memory all the same.
+    wharf.start("below", &["--memory", "64m"], &["sh", "-c", &format!("perl -e '{}'; exit $?", eat.replace('\'', "\""))]);
+    assert_eq!(wharf.run(&["wait", "--timeout", "20", "below"]).code, 137);
+    assert_eq!(show(&wharf, "below")["exit"]["oom"], true);
+    // One that was asked to end, or ended well, was not ended by that.
+    wharf.start("calm", &["--memory", "64m"], &["true"]);
+    assert_eq!(wharf.run(&["wait", "calm"]).code, 0);
+    assert_eq!(show(&wharf, "calm")["exit"]["oom"], false);
+    assert_eq!(show(&wharf, "neighbour")["state"], "running");
+}
+
+#[test]
+fn processors_are_limited() {
+    if !enforced() {
+        return;
+    }
+    let wharf = Wharf::new();
+    // A busy loop counts its own processor time against the wall's.
+    let busy = r#"use Time::HiRes 'time'; my $w = time; 1 while time - $w < 1.5; my @t = times; printf "%.2f\n", $t[0] + $t[1];"#;
+    wharf.start("one", &["--no-tty", "--cpus", "0.2"], &["perl", "-e", busy]);
+    assert_eq!(wharf.run(&["wait", "--timeout", "20", "one"]).code, 0);
+    let used: f64 = String::from_utf8(wharf.log("one")).unwrap().trim().parse().unwrap();
+    assert!(used < 0.7, "{used} s of 1.5 s on a fifth of a processor");
+}
+
+#[test]
+fn processes_are_limited() {
+    if !enforced() {
+        return;
+    }
+    let wharf = Wharf::new();
+    let mark = format!("pids-{}", std::process::id());
+    let script = r#"$| = 1; my $n = 0; for (1..50) { my $p = fork(); last if !defined $p; if (!$p) { sleep 1000; exit } $n++ } print "born $n\n"; sleep 1000"#;
+    wharf.start("one", &["--pids", "20", "-e", &format!("{MARK}={mark}")], &["perl", "-e", script]);
+    wharf.until_log("one", "born 19");
+    assert_eq!(marked(&mark).len(), 20);
+    // Further commands count, and are refused by the kernel and not by a hang.
+    let ran = wharf.run(&["exec", "one", "sh", "-c", "true"]);
+    assert_ne!(ran.code, 0, "{ran:#?}");
+    assert_eq!(show(&wharf, "one")["state"], "running");
+    assert!(pid(&wharf, "one") > 0);
+    wharf.ok(&["stop", "-t", "0.2", "one"]);
+    assert!(until(|| marked(&mark).is_empty()));
+    let _ = Duration::ZERO;
+}

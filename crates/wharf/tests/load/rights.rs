@@ -1,0 +1,66 @@
+use crate::support::{Wharf, until};
+use crate::tools::show;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_wharf");
+
+#[test]
+fn a_command_inside_a_session_ends_no_other_unless_allowed() {
+    let wharf = Wharf::new();
+    wharf.start("neighbour", &[], &["sleep", "1000"]);
+    let tries = [
+        format!("{PROGRAM} kill --all"),
+        format!("setsid -w {PROGRAM} kill --all"),
+        format!("sh -c '({PROGRAM} kill --all; echo code $?) & wait'"),
+        format!("env -i HOME=$HOME {PROGRAM} stop -t 0 neighbour"),
+        format!("{PROGRAM} rm -f neighbour"),
+        format!("{PROGRAM} signal neighbour KILL"),
+        format!("{PROGRAM} restart neighbour"),
+        format!("{PROGRAM} write neighbour x"),
+        format!("{PROGRAM} daemon stop"),
+    ];
+    for (n, line) in tries.iter().enumerate() {
+        let name = format!("inside{n}");
+        wharf.start(&name, &["--no-tty"], &["sh", "-c", &format!("{line}; echo code $?")]);
+        assert_eq!(wharf.run(&["wait", "--timeout", "20", &name]).code, 0);
+        let log = String::from_utf8(wharf.log(&name)).unwrap();
+        assert!(log.contains("code 5\n"), "{line}: {log}");
+        assert!(log.contains("hint: ") && log.contains("--allow-control"), "{line}: {log}");
+    }
+    let ran = wharf.run(&["exec", "neighbour", PROGRAM, "kill", "--all"]);
+    // It is inside `neighbour` and the others are over, so it may: only that session is ended.
+    assert!(ran.code != 5, "{ran:#?}");
+    wharf.start("other", &[], &["sleep", "1000"]);
+    wharf.start("third", &[], &["sleep", "1000"]);
+    let ran = wharf.run(&["exec", "third", PROGRAM, "kill", "other"]);
+    assert_eq!(ran.code, 5, "{ran:#?}");
+    assert_eq!(show(&wharf, "other")["state"], "running");
+
+    wharf.start("allowed", &["--no-tty", "--allow-control"], &["sh", "-c", &format!("{PROGRAM} kill other; echo code $?")]);
+    assert_eq!(wharf.run(&["wait", "--timeout", "20", "allowed"]).code, 0);
+    assert!(String::from_utf8(wharf.log("allowed")).unwrap().ends_with("code 0\n"));
+    assert_eq!(show(&wharf, "other")["state"], "exited");
+    assert_eq!(show(&wharf, "third")["state"], "running");
+}
+
+#[test]
+fn a_daemon_started_from_inside_a_session_outlives_it() {
+    let wharf = Wharf::new();
+    wharf.start("neighbour", &[], &["sleep", "1000"]);
+    let script = format!("read x; {PROGRAM} ls -q; echo listed; sleep 1000");
+    wharf.start("one", &[], &["sh", "-c", &script]);
+    let old = wharf.kill_daemon();
+    // Straight to the holder: no daemon is started by that.
+    wharf.ok(&["write", "one", "\n"]);
+    wharf.until_log("one", "listed");
+    let daemon = wharf.daemon_pid().expect("the session started one");
+    assert_ne!(daemon, old);
+    wharf.ok(&["stop", "-t", "1", "one"]);
+    assert_eq!(wharf.daemon_pid(), Some(daemon), "the daemon was ended with the session that started it");
+    assert_eq!(show(&wharf, "neighbour")["state"], "running");
+    // And it can start sessions that outlive that one.
+    wharf.start("two", &[], &["sleep", "1000"]);
+    wharf.ok(&["rm", "one"]);
+    assert!(until(|| show(&wharf, "two")["state"] == "running"));
+    let cgroup = std::fs::read_to_string(format!("/proc/{daemon}/cgroup")).unwrap();
+    assert!(!cgroup.contains("wharf-"), "the daemon is in a session's cgroup: {cgroup}");
+}
