@@ -68,6 +68,17 @@ pub(crate) fn kill_if(pid: i32, mark: &Mark) -> Result<bool> {
 
 /// Processor time of a process with all its threads, in seconds.
 pub(crate) fn cpu(pid: i32) -> Result<f64> {
+    // In nanoseconds, thread by thread, where the kernel counts that; else in clock ticks.
+    let path = format!("/proc/{pid}/task");
+    let mut nanoseconds = 0_u64;
+    for thread in fs::read_dir(&path).with_context(|| path.clone())?.flatten() {
+        let text = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        nanoseconds +=
+            text.split_whitespace().next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+    }
+    if nanoseconds > 0 {
+        return Ok(nanoseconds as f64 / 1e9);
+    }
     let fields = stat(pid)?;
     let ticks: u64 = fields.iter().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)

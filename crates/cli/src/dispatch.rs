@@ -1,9 +1,11 @@
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::ArgMatches;
 use wharf_model::Home;
 
+use crate::table::clean;
 use crate::trouble::{Done, Trouble};
 use crate::verb::Verb;
 use crate::{commands, help, output};
@@ -48,7 +50,14 @@ fn told(done: Done, json: bool) -> ExitCode {
 
 /// Help that was asked for, or arguments that are wrong.
 fn refused(error: &clap::Error) -> ExitCode {
+    // What was typed stands in the message, and a terminal would act on it.
+    let text = error.render().to_string();
+    let text: Vec<String> = text.split('\n').map(clean).collect();
+    let text = text.join("\n");
     // Standard output or error may be closed; then there is nobody to tell.
-    let _ = error.print();
+    let _ = match error.use_stderr() {
+        true => io::stderr().write_all(text.as_bytes()),
+        false => io::stdout().write_all(text.as_bytes()),
+    };
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

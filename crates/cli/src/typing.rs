@@ -14,10 +14,18 @@ pub(crate) const WITHIN: Duration = Duration::from_secs(10);
 /// The most that goes in one piece, which no other input mixes with.
 pub(crate) const PIECE: usize = 1 << 20;
 
+/// How long to wait before input is offered again to a terminal that has too much of it already.
+const BUSY: Duration = Duration::from_millis(20);
+
+/// How long a holder may take to say how much of an input is in the terminal.
+const PROMPT: Duration = Duration::from_secs(2);
+
 /// One session to type into.
 pub(crate) struct Keyboard {
     name: String,
     holder: Option<Client>,
+    /// Bytes that are in the terminal.
+    typed: usize,
 }
 
 impl Keyboard {
@@ -27,17 +35,38 @@ impl Keyboard {
         // What runs inside a session asks the daemon, which knows what it may do.
         let inside = std::env::var_os("WHARF_SESSION").is_some();
         let holder = if inside { None } else { holder(&dir) };
-        Ok(Self { name: name.to_owned(), holder })
+        Ok(Self { name: name.to_owned(), holder, typed: 0 })
     }
 
-    /// Types bytes, at most [`PIECE`] of them. Returns when all are in the terminal.
+    /// Types bytes, at most [`PIECE`] of them. Returns when all are in the terminal; where that takes too long, it says
+    /// how many are, with those of earlier calls, and no more of them will follow.
     pub(crate) fn type_in(&mut self, bytes: &[u8], within: Duration) -> Result<(), Failure> {
-        let Some(client) = &mut self.holder else {
-            let bytes = bytes.to_vec();
-            return call::once(async |client| client.write(&self.name, bytes, within).await);
+        let typed = match &mut self.holder {
+            Some(client) => offer(client, &self.name, bytes, within)?,
+            None => {
+                let (name, piece) = (&self.name, bytes.to_vec());
+                let before = self.typed;
+                call::once(async |client| client.write(name, piece, within).await).map_err(|failure| {
+                    match failure.code {
+                        Code::Timeout if before > 0 => {
+                            let message = format!("{} bytes went in, and then {}", before, failure.message);
+                            Failure { message, ..failure }
+                        }
+                        _ => failure,
+                    }
+                })?;
+                bytes.len()
+            }
         };
-        let seq = client.send_input(bytes, true).map_err(|_| gone(&self.name))?;
-        answer(client, &self.name, seq, within).map(drop)
+        self.typed += typed;
+        if typed == bytes.len() {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Code::Timeout,
+            format!("the session {:?} took {} bytes and no more within {within:?}", self.name, self.typed),
+        )
+        .hint("its command does not read its input; the rest was not typed and will not be"))
     }
 
     /// Sends a signal to the command.
@@ -60,6 +89,32 @@ impl Keyboard {
 
 fn holder(dir: &Path) -> Option<Client> {
     Client::connect(dir, "program").ok()
+}
+
+/// Offers one input, again while too much of others waits. Returns how many of its bytes are in the terminal in the end.
+fn offer(client: &mut Client, name: &str, bytes: &[u8], within: Duration) -> Result<usize, Failure> {
+    let begun = Instant::now();
+    loop {
+        let left = within.saturating_sub(begun.elapsed());
+        let seq = client.send_input(bytes, true).map_err(|_| gone(name))?;
+        match answer(client, name, seq, left) {
+            Ok(_) => return Ok(bytes.len()),
+            Err(failure) if failure.code == Code::Busy => {
+                if left.is_zero() {
+                    return Ok(0);
+                }
+                std::thread::sleep(BUSY.min(left));
+            }
+            Err(failure) if failure.code == Code::Timeout && client.has("cancel") => {
+                let cancel = client.cancel(seq).map_err(|_| gone(name))?;
+                let answer = answer(client, name, cancel, PROMPT).map_err(|_| failure.clone())?;
+                let written = serde_json::from_slice::<Option<usize>>(&answer).map_err(|_| failure)?;
+                // None: it went in after all, a moment after the deadline.
+                return Ok(written.unwrap_or(bytes.len()));
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
 }
 
 /// Waits for the answer to a request.

@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,7 +87,7 @@ impl Engine {
     pub async fn checks(&self) -> Vec<Check> {
         let mut checks =
             vec![self.state_dir(), self.socket_path(), descriptors(), processes(), self.space(), clock()];
-        checks.push(self.tickets());
+        checks.push(self.tickets().await);
         for status in self.backends().await {
             let mut check = Check::new(
                 &format!("backend {}", status.name),
@@ -125,7 +126,8 @@ impl Engine {
         let longest = self.shared.home.sessions().join("0".repeat(16)).join(Home::SOCKET);
         let longest = longest.as_os_str().len().max(self.shared.home.socket().as_os_str().len());
         let detail = format!("the longest socket path has {longest} bytes");
-        Check::new("socket path", longest <= SOCKET_PATH, detail, "choose a shorter HOME or XDG_STATE_HOME")
+        let detour = if longest <= SOCKET_PATH { "" } else { " and is reached by a detour" };
+        Check::new("socket path", true, detail + detour, "")
     }
 
     fn space(&self) -> Check {
@@ -148,8 +150,11 @@ impl Engine {
         }
     }
 
-    fn tickets(&self) -> Check {
+    async fn tickets(&self) -> Check {
         let sessions = self.shared.home.sessions();
+        // Those that are over were in order once, and there may be very many of them.
+        let over = self.ask(wharf_store::Store::over).await.unwrap_or_default();
+        let over: HashSet<SessionId> = over.into_iter().collect();
         let Ok(entries) = fs::read_dir(&sessions) else {
             return Check::new(
                 "sessions",
@@ -162,7 +167,9 @@ impl Engine {
             let id = entry.file_name().to_str().and_then(|name| name.parse::<SessionId>().ok());
             // Those in memory are in order; asking for the others is one call each.
             id.is_none_or(|id| {
-                self.shared.registry.by_id(&id).is_none() && !entry.path().join(Home::TICKET).exists()
+                self.shared.registry.by_id(&id).is_none()
+                    && !over.contains(&id)
+                    && !matches!(disk::ticket(&entry.path()), Ok(Some(_)))
             })
         });
         let odd: Vec<String> =
@@ -170,12 +177,12 @@ impl Engine {
         let unknown = self.list(&crate::Filter::default());
         let unknown = unknown.iter().filter(|session| session.state == wharf_model::State::Unknown).count();
         if !odd.is_empty() {
-            let detail = format!("directories without a ticket: {}", odd.join(", "));
+            let detail = format!("directories without a ticket that can be read: {}", odd.join(", "));
             return Check::new(
                 "sessions",
                 false,
                 detail,
-                "`wharf gc` removes them once they are an hour old",
+                "`wharf gc` says why, and removes those without any once they are an hour old",
             );
         }
         let detail = format!("{} are not over, {unknown} of them cannot be reached", self.live());

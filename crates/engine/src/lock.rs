@@ -35,8 +35,8 @@ impl Lock {
             }
             Err(error) => return Err(named(error.into())),
         }
-        file.set_len(0).map_err(named)?;
-        writeln!(file, "{}", std::process::id()).map_err(named)?;
+        // The lock holds without its text: a full disk is no reason to leave the sessions alone.
+        let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         Ok(Self(file))
     }
 }

@@ -109,6 +109,17 @@ impl Client {
         if ack { self.request(Kind::Input, bytes) } else { self.tell(Kind::Input, bytes).map(|()| 0) }
     }
 
+    /// Takes an input back: [`Event::Done`] with JSON follows, the number of bytes that are in the terminal all the
+    /// same, or null where all of it is.
+    pub fn cancel(&mut self, input: u32) -> io::Result<u32> {
+        self.request(Kind::Cancel, &input.to_le_bytes())
+    }
+
+    /// Asks what the application has not read: [`Event::Done`] with the JSON of [`wire::Pending`] follows.
+    pub fn pending(&mut self) -> io::Result<u32> {
+        self.request(Kind::Pending, &[])
+    }
+
     /// Ends the input of a pipe session.
     pub fn close_input(&mut self) -> io::Result<()> {
         self.tell(Kind::CloseInput, &[])

@@ -29,8 +29,16 @@ impl Failure {
 
     /// A system call that failed. Exhausted resources are told apart from faults.
     pub fn system(what: impl fmt::Display, error: &std::io::Error) -> Self {
-        // EMFILE, ENFILE, ENOSPC, EDQUOT, EAGAIN of fork, ENOMEM: more of them may be had, by the user.
-        let (code, hint) = match error.raw_os_error() {
+        // EMFILE, ENFILE, ENOSPC, EDQUOT, EAGAIN of fork, ENOMEM: more of them may be had, by the user. An error that
+        // was given a path by somebody has only its kind left.
+        let raw = error.raw_os_error().or(match error.kind() {
+            std::io::ErrorKind::StorageFull => Some(28),
+            std::io::ErrorKind::QuotaExceeded => Some(122),
+            std::io::ErrorKind::OutOfMemory => Some(12),
+            std::io::ErrorKind::ReadOnlyFilesystem => Some(30),
+            _ => None,
+        });
+        let (code, hint) = match raw {
             Some(24) => (Code::Exhausted, Some("this process is out of descriptors: raise `ulimit -n`")),
             Some(23) => (Code::Exhausted, Some("the system is out of descriptors: raise fs.file-max")),
             Some(28 | 122) => (Code::Exhausted, Some("the disk is full: `wharf gc` or free some space")),
@@ -38,6 +46,10 @@ impl Failure {
                 (Code::Exhausted, Some("the system is out of processes: raise `ulimit -u` or kernel.pid_max"))
             }
             Some(12) => (Code::Exhausted, Some("the system is out of memory")),
+            Some(30) => (
+                Code::Unavailable,
+                Some("the place is read-only: make it writable, or set XDG_STATE_HOME to one that is"),
+            ),
             _ => (Code::Internal, None),
         };
         Self { code, message: format!("{what}: {error}"), hint: hint.map(str::to_owned) }

@@ -52,7 +52,7 @@ impl Rights {
         } else {
             (
                 "a command from inside a session may touch that session alone",
-                "start the session with --control-others to allow it",
+                "start the session with --allow-control to allow it",
             )
         };
         Failure::new(Code::Forbidden, format!("cannot {what}: {why}")).hint(hint)

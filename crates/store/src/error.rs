@@ -17,6 +17,9 @@ pub enum StoreError {
     /// The schema could not be brought up to date.
     #[error("the store's schema: {0}")]
     Schema(#[from] rusqlite_migration::Error),
+    /// The file is another program's, or of a newer version.
+    #[error("the store has version {0}, which this one does not know")]
+    Foreign(i64),
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
@@ -30,6 +33,7 @@ impl StoreError {
             Self::Database(error) => bad_code(error),
             Self::Schema(Error::RusqliteError { err, .. }) => bad_code(err),
             Self::Schema(Error::MigrationDefinition(MigrationDefinitionError::DatabaseTooFarAhead)) => true,
+            Self::Foreign(_) => true,
             Self::Schema(_) | Self::File { .. } | Self::Closed => false,
         }
     }

@@ -29,6 +29,12 @@ const STEPS: &[M<'static>] = &[M::up(
 pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(std::time::Duration::from_secs(2))?;
+    // Before anything is written: what is not ours is not to be changed.
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if (version == 0 && tables > 0) || version > STEPS.len() as i64 {
+        return Err(StoreError::Foreign(version));
+    }
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     Migrations::from_slice(STEPS).to_latest(&mut connection)?;

@@ -30,6 +30,11 @@ impl Drain {
         Self { stop, counts, processes, thread: Some(thread) }
     }
 
+    /// How many there are.
+    pub(super) fn readers(&self) -> usize {
+        self.counts.len()
+    }
+
     /// What the slowest reader has got.
     pub(super) fn least(&self) -> u64 {
         self.counts.iter().map(|count| count.load(Ordering::Relaxed)).min().unwrap_or(0)

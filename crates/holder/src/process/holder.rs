@@ -224,7 +224,7 @@ impl Holder {
     }
 
     fn deliver(&mut self, at: wharf_model::Offset, moved: usize, source: Source) {
-        if self.peers.is_empty() {
+        if !self.peers.iter().any(Peer::reads) {
             return;
         }
         let stream = if source == Source::Out { Stream::Stdout } else { Stream::Stderr };
@@ -449,7 +449,7 @@ impl Holder {
         for id in gone {
             self.drop_peer(id);
         }
-        if self.peers.is_empty() && self.scratch.capacity() > 0 {
+        if self.scratch.capacity() > 0 && !self.peers.iter().any(Peer::reads) {
             self.scratch = Vec::new();
         }
     }

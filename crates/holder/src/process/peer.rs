@@ -127,6 +127,11 @@ impl Peer {
         self.behind = None;
     }
 
+    /// Whether it is sent output.
+    pub(super) fn reads(&self) -> bool {
+        self.position.is_some()
+    }
+
     /// The session is over: this is the last frame, after all output.
     pub(super) fn finish(&mut self, exit: Vec<u8>) {
         self.last = Some(exit);

@@ -6,8 +6,15 @@ mod support;
 mod ground;
 mod tmpfs;
 
+mod arguments;
 mod attach;
 mod chaos;
 mod daemon;
+mod full_disk;
+mod history;
 mod holder;
+mod homes;
+mod modes;
+mod names;
 mod stopped;
+mod store;

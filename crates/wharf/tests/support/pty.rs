@@ -87,6 +87,29 @@ impl Pty {
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
+    /// Types more than the terminal takes at once, while what it shows is read.
+    #[track_caller]
+    pub(crate) fn type_all(&mut self, mut bytes: &[u8]) {
+        let begun = Instant::now();
+        while !bytes.is_empty() {
+            let mut fds = [PollFd::new(&self.outer, PollFlags::OUT)];
+            let time = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+            if matches!(poll(&mut fds, Some(&time)), Ok(1..)) {
+                // Never more than it has room for: the write would block.
+                let piece = &bytes[..bytes.len().min(256)];
+                let count = rustix::io::write(&self.outer, piece).expect("the terminal takes input");
+                bytes = &bytes[count..];
+            }
+            self.take(Duration::ZERO);
+            assert!(begun.elapsed() < PATIENCE, "the terminal takes no input any more");
+        }
+    }
+
+    /// The terminal's modes and special characters, to be compared.
+    pub(crate) fn modes(&self) -> String {
+        format!("{:?}", tcgetattr(&self.inner).expect("the terminal's modes"))
+    }
+
     /// Waits for the command's end, and gives its code.
     #[track_caller]
     pub(crate) fn end(&mut self) -> i32 {
