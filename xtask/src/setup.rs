@@ -13,18 +13,10 @@ struct Need {
 }
 
 const NEEDS: &[Need] = &[
-    Need {
-        program: "cc",
-        package: "gcc",
-        by: "the build of SQLite, the hostile programs of the tests, the benchmark's floor",
-    },
-    Need {
-        program: "tmux",
-        package: "tmux",
-        by: "the tests that attach in a real terminal, and the benchmark",
-    },
+    Need { program: "cc", package: "gcc", by: "the build of SQLite, the benchmark's floor" },
+    Need { program: "tmux", package: "tmux", by: "the benchmark" },
     Need { program: "asciinema", package: "asciinema", by: "the test that plays an exported recording" },
-    Need { program: "ps", package: "procps", by: "the tests that look for processes left behind" },
+    Need { program: "ps", package: "procps", by: "scripts of the tests" },
     Need { program: "dtach", package: "dtach", by: "the benchmark" },
     Need { program: "screen", package: "screen", by: "the benchmark" },
 ];

@@ -50,7 +50,18 @@ fn tests() -> Result<()> {
     step("build the tests", build.args(["test", "--workspace", "--all-targets", "--locked", "--no-run"]))?;
     let mut run = Command::new("timeout");
     run.args(["--kill-after=10", "1200"]).arg(cargo().get_program()).current_dir(crate::step::root());
-    step("tests", run.args(["test", "--workspace", "--all-targets", "--locked", "--", "--test-threads=2"]))
+    step(
+        "tests",
+        run.args([
+            "test",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--no-fail-fast",
+            "--",
+            "--test-threads=2",
+        ]),
+    )
 }
 
 /// Formatter and linter are parts of the toolchain that a minimal one lacks.

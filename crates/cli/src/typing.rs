@@ -106,14 +106,21 @@ fn offer(client: &mut Client, name: &str, bytes: &[u8], within: Duration) -> Res
                 std::thread::sleep(BUSY.min(left));
             }
             Err(failure) if failure.code == Code::Timeout && client.has("cancel") => {
-                let cancel = client.cancel(seq).map_err(|_| gone(name))?;
-                let answer = answer(client, name, cancel, PROMPT).map_err(|_| failure.clone())?;
-                let written = serde_json::from_slice::<Option<usize>>(&answer).map_err(|_| failure)?;
-                // None: it went in after all, a moment after the deadline.
-                return Ok(written.unwrap_or(bytes.len()));
+                return withdraw(client, name, seq, bytes.len()).ok_or(failure);
             }
             Err(failure) => return Err(failure),
         }
+    }
+}
+
+/// Takes back what is not typed yet. How many of its bytes went in; none where that cannot be told.
+fn withdraw(client: &mut Client, name: &str, seq: u32, of: usize) -> Option<usize> {
+    let cancel = client.cancel(seq).ok()?;
+    // The holder answers in order: what it has to say of the input itself comes first.
+    match answer_to(client, name, &[seq, cancel], PROMPT) {
+        Ok((which, _)) if which == seq => Some(of),
+        Ok((_, json)) => serde_json::from_slice::<Option<usize>>(&json).ok()?,
+        Err(refused) => (refused.code == Code::Busy).then_some(0),
     }
 }
 
@@ -124,6 +131,16 @@ pub(crate) fn answer(
     seq: u32,
     within: Duration,
 ) -> Result<Vec<u8>, Failure> {
+    answer_to(client, name, &[seq], within).map(|(_, answer)| answer)
+}
+
+/// Waits for the first answer to one of several requests.
+fn answer_to(
+    client: &mut Client,
+    name: &str,
+    wanted: &[u32],
+    within: Duration,
+) -> Result<(u32, Vec<u8>), Failure> {
     let begun = Instant::now();
     loop {
         let left = within.saturating_sub(begun.elapsed());
@@ -136,8 +153,8 @@ pub(crate) fn answer(
         }
         client.set_timeout(Some(left)).map_err(|error| Failure::system("cannot wait", &error))?;
         match client.next_event() {
-            Ok(Some(Event::Done { seq: done, answer })) if done == seq => return Ok(answer),
-            Ok(Some(Event::Refused { seq: refused, failure })) if refused == seq => return Err(failure),
+            Ok(Some(Event::Done { seq, answer })) if wanted.contains(&seq) => return Ok((seq, answer)),
+            Ok(Some(Event::Refused { seq, failure })) if wanted.contains(&seq) => return Err(failure),
             Ok(Some(Event::Exit(_))) => {
                 return Err(Failure::new(Code::Ended, format!("the session {name:?} has ended")));
             }

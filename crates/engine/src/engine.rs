@@ -6,7 +6,7 @@ use wharf_model::{Home, Session, SessionId};
 use crate::config::Config;
 use crate::filter::Filter;
 use crate::shared::Shared;
-use crate::{Result, open, platform};
+use crate::{Result, disk, open, platform};
 
 /// The engine of one instance. A clone is the same engine.
 #[derive(Clone)]
@@ -64,6 +64,19 @@ impl Engine {
         // A panic there is reported by the panic hook, and the directories are the truth.
         let _ = tokio::task::spawn_blocking(move || store.flush(within)).await;
         self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Makes the instance's own directories and lock again, where they were deleted under us. Fails with
+    /// [`Locked`](wharf_model::Code::Locked) where another engine has taken the place.
+    pub fn reclaim(&self) -> Result<()> {
+        let home = &self.shared.home;
+        for dir in [home.state().to_owned(), home.sessions(), home.names()] {
+            disk::private_dir(&dir)?;
+        }
+        match self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            Some(lock) => lock.renew(home),
+            None => Ok(()),
+        }
     }
 
     /// Where the instance lives.

@@ -1,44 +1,69 @@
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, test_kill_process};
-use wharf_model::{Code, Failure};
+use wharf_model::{Code, Failure, Home};
 
 use crate::Result;
 
-/// The lock of an instance: one engine at a time. Its text is the owner's pid.
-pub(crate) struct Lock(File);
+/// The lock of an instance: one engine at a time.
+pub(crate) struct Lock {
+    /// The file; its text is the owner's pid.
+    file: File,
+    /// The directory above the instance. Who deletes the instance's own deletes the file in it, and a second engine
+    /// would then know nothing of the sessions of the first.
+    above: Option<File>,
+}
 
 impl Lock {
-    pub(crate) fn take(path: &Path) -> Result<Self> {
-        let named = |error| Failure::system(format!("cannot lock {}", path.display()), &error);
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)
-            .map_err(named)?;
-        file.set_permissions(Permissions::from_mode(0o600)).map_err(named)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                let owner = owner(&mut file).map_or("another process".to_owned(), |pid| format!("process {pid}"));
-                return Err(Failure::new(Code::Locked, format!("{owner} owns {}", path.display()))
-                    .hint("`wharf daemon stop` ends the daemon of this instance; its sessions go on"));
-            }
-            Err(error) => return Err(named(error.into())),
+    pub(crate) fn take(home: &Home) -> Result<Self> {
+        let file = file(&home.lock())?;
+        let above = home.state().parent().and_then(|above| File::open(above).ok());
+        if above.as_ref().is_some_and(|above| matches!(try_lock(above), Err(rustix::io::Errno::WOULDBLOCK))) {
+            let message =
+                format!("another process owns {}, and its files were deleted", home.state().display());
+            return Err(Failure::new(Code::Locked, message).hint("it is about to make them again: try again"));
         }
-        // The lock holds without its text: a full disk is no reason to leave the sessions alone.
-        let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-        Ok(Self(file))
+        Ok(Self { file, above })
     }
+
+    /// Locks the file again where it was deleted under us.
+    pub(crate) fn renew(&mut self, home: &Home) -> Result<()> {
+        let which = |meta: fs::Metadata| (meta.dev(), meta.ino());
+        let (ours, there) = (self.file.metadata().map(which), fs::metadata(home.lock()).map(which));
+        if !matches!((ours, there), (Ok(ours), Ok(there)) if ours == there) {
+            self.file = file(&home.lock())?;
+        }
+        Ok(())
+    }
+}
+
+fn file(path: &Path) -> Result<File> {
+    let named = |error| Failure::system(format!("cannot lock {}", path.display()), &error);
+    let mut options = OpenOptions::new();
+    let mut file =
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path).map_err(named)?;
+    file.set_permissions(Permissions::from_mode(0o600)).map_err(named)?;
+    match try_lock(&file) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let owner = owner(&mut file).map_or("another process".to_owned(), |pid| format!("process {pid}"));
+            return Err(Failure::new(Code::Locked, format!("{owner} owns {}", path.display()))
+                .hint("`wharf daemon stop` ends the daemon of this instance; its sessions go on"));
+        }
+        Err(error) => return Err(named(error.into())),
+    }
+    // The lock holds without its text: a full disk is no reason to leave the sessions alone.
+    let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+    Ok(file)
+}
+
+fn try_lock(file: &File) -> rustix::io::Result<()> {
+    flock(file, FlockOperation::NonBlockingLockExclusive)
 }
 
 /// Who has the lock. It writes its pid just after it took it, so an old pid or none may stand there for a moment.
@@ -58,6 +83,8 @@ fn owner(file: &mut File) -> Option<i32> {
 impl Drop for Lock {
     fn drop(&mut self) {
         // Closing releases it as well; a descriptor that somebody inherited must not keep it.
-        let _ = flock(&self.0, FlockOperation::Unlock);
+        for file in [Some(&self.file), self.above.as_ref()].into_iter().flatten() {
+            let _ = flock(file, FlockOperation::Unlock);
+        }
     }
 }

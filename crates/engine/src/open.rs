@@ -22,7 +22,7 @@ const AT_ONCE: usize = 64;
 /// How many changes a slow reader may be behind.
 const BEHIND: usize = 256;
 /// What is said of a session until it was looked for.
-const LOOKING: &str = "it is being looked for";
+pub(crate) const LOOKING: &str = "it is being looked for";
 
 /// Takes the instance, reads what is known, and looks for what lives.
 pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
@@ -68,7 +68,7 @@ fn claim(home: &Home) -> Result<(Lock, Store, Opened)> {
     for dir in [home.state().to_owned(), home.sessions(), home.names()] {
         disk::private_dir(&dir)?;
     }
-    let lock = Lock::take(&home.lock())?;
+    let lock = Lock::take(home)?;
     let path = home.store();
     let (store, opened) = Store::open(&path)
         .map_err(|error| match error {

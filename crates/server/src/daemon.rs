@@ -124,7 +124,7 @@ impl Daemon {
         let engine = Engine::open(Config::new(home.clone(), backends))
             .await
             .map_err(|failure| if failure.code == Code::Locked { locked(&failure) } else { failure })?;
-        let listener = match Listener::bind(&home.socket()) {
+        let listener = match Listener::bind(&home.socket(), engine.clone()) {
             Ok(listener) => listener,
             Err(failure) => {
                 engine.close().await;

@@ -7,11 +7,13 @@ use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use wharf_api::{linux, private_directory};
+use wharf_engine::Engine;
 use wharf_model::{Code, Failure};
 
 /// The daemon's socket. Its file may be deleted or replaced by anybody who cleans up; then it is made again.
 pub(crate) struct Listener {
     path: PathBuf,
+    engine: Engine,
     socket: UnixListener,
     file: Option<File>,
     look: Interval,
@@ -32,11 +34,11 @@ pub(crate) struct Replaced {
 
 impl Listener {
     /// Listens. The caller holds the instance's lock: a socket that is in the place is stale.
-    pub(crate) fn bind(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn bind(path: &Path, engine: Engine) -> Result<Self, Failure> {
         let socket = bind(path)?;
         let mut look = tokio::time::interval_at(Instant::now() + LOOK, LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Ok(Self { path: path.to_owned(), socket, file: file(path), look })
+        Ok(Self { path: path.to_owned(), engine, socket, file: file(path), look })
     }
 
     /// The next connection.
@@ -65,7 +67,8 @@ impl Listener {
         if let Some(pid) = other_daemon(&self.path) {
             return Err(Replaced { pid });
         }
-        match bind(&self.path) {
+        // Most often the whole directory was: what new sessions need there is made again as well.
+        match self.engine.reclaim().and_then(|()| bind(&self.path)) {
             Ok(socket) => {
                 tracing::warn!("{} was deleted or replaced, and is made again", self.path.display());
                 self.socket = socket;

@@ -1,29 +1,25 @@
 //! The backend: starts, finds again, lists, sweeps.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::io::Interest;
 use tokio::net::UnixStream;
 use wharf_backend::{Adoption, Backend, Connection, Launch, Probe, Result, Status};
-use wharf_holder::frame::{self, Decoder, Kind};
+use wharf_holder::frame::{self, Kind};
 use wharf_holder::linux;
-use wharf_holder::wire::{self, Hello, Started};
+use wharf_holder::wire::{self, Hello};
 use wharf_model::{Capabilities, Code, ExitRecord, Failure, Home, Millis, Scope, Size, Text, Ticket};
 
+use crate::carrier::{Carrier, update};
 use crate::keep::{self, Keep};
-use crate::link::{Link, update};
+use crate::link::Link;
 use crate::nursery::Nursery;
+use crate::place::{Place, exchange};
 
-/// How long a holder may take to start a command: a start waits for a loaded machine, not for ever.
-const START: Duration = Duration::from_secs(30);
-/// How long after a start its spare holder is replaced: forking at once would only delay the command.
-const AFTERWARDS: Duration = Duration::from_millis(5);
 /// How long a holder may take to say who it is.
 const GREETING: Duration = Duration::from_secs(5);
 
@@ -72,12 +68,6 @@ pub struct LocalBackend {
     limits: bool,
 }
 
-/// What links need of the backend when a holder must be replaced.
-pub(crate) struct Place {
-    nursery: Nursery,
-    descriptors: Option<u64>,
-}
-
 impl LocalBackend {
     /// The backend. Nothing is started before a session is.
     pub fn new(options: Options) -> Self {
@@ -96,106 +86,16 @@ impl LocalBackend {
     }
 }
 
-impl Place {
-    /// Sends the first frame to a fresh holder and waits for its answer: what it started, and its duplicates.
-    async fn begin(
-        &self,
-        holder: std::os::unix::net::UnixStream,
-        frame: &[u8],
-    ) -> Result<(UnixStream, Started, Vec<OwnedFd>)> {
-        let stream =
-            UnixStream::from_std(holder).map_err(|e| Failure::system("cannot speak to a holder", &e))?;
-        let talk = async {
-            let mut sent = 0;
-            while sent < frame.len() {
-                stream.writable().await?;
-                match stream.try_write(&frame[sent..]) {
-                    Ok(n) => sent += n,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            first_answer(&stream).await
-        };
-        let (kind, payload, fds) = tokio::time::timeout(START, talk)
-            .await
-            .map_err(|_| Failure::new(Code::Timeout, "the holder did not start the command in time"))?
-            .map_err(|error| {
-                self.nursery.distrust();
-                Failure::system("the holder went away before the command was started", &error)
-            })?;
-        if kind == Kind::Error as u8 {
-            return Err(parse(&payload)?);
-        }
-        Ok((stream, parse(&payload)?, fds))
-    }
-
-    /// Makes up for a holder that was given away, when whoever asked for it has had its answer.
-    async fn replenish(self: Arc<Self>) {
-        tokio::time::sleep(AFTERWARDS).await;
-        self.nursery.replenish();
-    }
-
-    /// A fresh holder in the place of one that died.
-    pub(crate) async fn resume(
-        &self,
-        keep: &Keep,
-        ticket: &Ticket,
-    ) -> Result<(UnixStream, Started, Vec<OwnedFd>)> {
-        let failed = |error: io::Error| Failure::system("cannot replace a holder", &error);
-        let holder = self.nursery.holder().map_err(failed)?;
-        keep.resume(&holder, ticket, self.descriptors).map_err(failed)?;
-        self.begin(holder, &[]).await
-    }
+/// The exit record of a run. A restart that was interrupted has put it aside under the run's number.
+fn read_exit(dir: &Path, run: u32) -> Option<ExitRecord> {
+    let read = |name: &str| serde_json::from_slice(&std::fs::read(dir.join(name)).ok()?).ok();
+    read(Home::EXIT).or_else(|| read(&format!("exit.{run}.json")))
 }
 
-/// Reads one frame with the descriptors that came along.
-async fn first_answer(stream: &UnixStream) -> io::Result<(u8, Vec<u8>, Vec<OwnedFd>)> {
-    let (mut frames, mut passed) = (Decoder::default(), Vec::new());
-    let mut buffer = [0_u8; 4 << 10];
-    loop {
-        stream.readable().await?;
-        // Not a byte beyond the frame: what follows belongs to whoever reads on.
-        let wanted = frames.missing().min(buffer.len());
-        match stream.try_io(Interest::READABLE, || linux::receive(stream, &mut buffer[..wanted], &mut passed))
-        {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(n) => frames.push(&buffer[..n]),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-            Err(error) => return Err(error),
-        }
-        if let Some((header, payload)) = frames.next()? {
-            return Ok((header.kind, payload.to_vec(), passed));
-        }
-    }
-}
-
-async fn exchange(
-    stream: &UnixStream,
-    kind: Kind,
-    payload: &[u8],
-) -> io::Result<(u8, Vec<u8>, Vec<OwnedFd>)> {
-    let bytes = frame::encode(kind, 1, payload);
-    stream.writable().await?;
-    // A small frame on a fresh connection goes in one piece.
-    if stream.try_write(&bytes)? != bytes.len() {
-        return Err(io::ErrorKind::WriteZero.into());
-    }
-    loop {
-        let answer = first_answer(stream).await?;
-        if answer.0 != Kind::News as u8 {
-            return Ok(answer);
-        }
-    }
-}
-
-fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    serde_json::from_slice(bytes)
-        .map_err(|e| Failure::new(Code::Internal, format!("the holder's answer is odd: {e}")))
-}
-
-fn read_exit(dir: &Path) -> Option<ExitRecord> {
-    serde_json::from_slice(&std::fs::read(dir.join(Home::EXIT)).ok()?).ok()
+/// The ticket as it is on disk now: a holder that was replaced has signed it anew.
+fn newest(ticket: &Ticket) -> Ticket {
+    let found = keep::read_ticket(ticket.dir.as_path()).ok();
+    found.filter(|found| found.id == ticket.id && found.run >= ticket.run).unwrap_or_else(|| ticket.clone())
 }
 
 fn first_status(pid: i32, size: Size) -> Status {
@@ -269,9 +169,7 @@ impl Backend for LocalBackend {
         if payload.len() > frame::MOST {
             return Err(Failure::new(Code::TooLong, "the arguments and variables are more than 16 MiB"));
         }
-        let holder = self.place.nursery.holder();
-        let holder = holder.map_err(|error| Failure::system("cannot start a holder", &error))?;
-        let begun = self.place.begin(holder, &frame::encode(Kind::Start, 1, &payload)).await;
+        let begun = self.place.begin(&frame::encode(Kind::Start, 1, &payload), &[]).await;
         tokio::spawn(Arc::clone(&self.place).replenish());
         let (stream, started, fds) = begun?;
         ticket.holder = Some(started.holder.clone());
@@ -279,13 +177,15 @@ impl Backend for LocalBackend {
         ticket.scope = started.scope.clone();
         ticket.started = started.started;
         let first = first_status(started.command.pid, ticket.spec.size);
-        let link = Link::open(launch.home, Arc::clone(&self.place), stream, Keep::new(started, fds), first);
-        Ok((ticket, Arc::new(link)))
+        let keep = Keep::new(started, fds);
+        let carrier = Carrier::open(launch.home, Arc::clone(&self.place), stream, keep, first);
+        Ok((ticket, Arc::new(Link::new(carrier))))
     }
 
     async fn adopt(&self, ticket: &Ticket) -> Result<Adoption> {
+        let ticket = &newest(ticket);
         let home = ticket.dir.as_path();
-        if let Some(record) = read_exit(home) {
+        if let Some(record) = read_exit(home, ticket.run) {
             return Ok(Adoption::Ended(record));
         }
         let Some(holder) = &ticket.holder else { return Ok(Adoption::Lost) };
@@ -313,28 +213,26 @@ impl Backend for LocalBackend {
                 if let Some(status) = &welcome.status {
                     update(&mut first, status);
                 }
-                let link = Link::open(home.to_owned(), Arc::clone(&self.place), stream, keep, first);
-                return Ok(Adoption::Alive(Arc::new(link)));
+                let carrier = Carrier::open(home.to_owned(), Arc::clone(&self.place), stream, keep, first);
+                return Ok(Adoption::Alive(Arc::new(Link::new(carrier))));
             }
             Ok(Err(error)) => error.to_string(),
             Err(_) => "it does not answer".to_owned(),
         };
         // It may have left its record between our first look and now, and be about to go.
-        if let Some(record) = read_exit(home) {
+        if let Some(record) = read_exit(home, ticket.run) {
             return Ok(Adoption::Ended(record));
         }
         let unknown =
             |why: String| Failure::new(Code::Unreachable, format!("cannot reach the holder: {why}"));
         match linux::proc::open(holder) {
             // One that is dead and waits to be reaped, where nobody does that, holds nothing any more.
-            Ok(Some(pidfd))
-                if linux::proc::is_holder(holder.pid) && !linux::proc::ends(&pidfd, Duration::ZERO) =>
-            {
+            Ok(Some(pidfd)) if !linux::proc::ends(&pidfd, Duration::ZERO) => {
                 Err(unknown(format!("process {} lives, but: {why}", holder.pid)))
             }
             Err(error) => Err(unknown(error.to_string())),
             // Gone, and perhaps only just.
-            Ok(_) => Ok(read_exit(home).map_or(Adoption::Lost, Adoption::Ended)),
+            Ok(_) => Ok(read_exit(home, ticket.run).map_or(Adoption::Lost, Adoption::Ended)),
         }
     }
 
@@ -354,6 +252,7 @@ impl Backend for LocalBackend {
     }
 
     async fn sweep(&self, ticket: &Ticket) -> Result<u32> {
+        let ticket = &newest(ticket);
         let (Some(holder), Some(command)) = (ticket.holder.clone(), ticket.command.clone()) else {
             return Ok(0);
         };
@@ -367,8 +266,7 @@ impl Backend for LocalBackend {
         let sweep = move || -> io::Result<Option<u32>> {
             // A holder that has written its record is about to go.
             let patience = if over { FAREWELL } else { Duration::ZERO };
-            let holds = |pidfd| linux::proc::is_holder(holder.pid) && !linux::proc::ends(pidfd, patience);
-            if linux::proc::open(&holder)?.is_some_and(holds) {
+            if linux::proc::open(&holder)?.is_some_and(|pidfd| !linux::proc::ends(pidfd, patience)) {
                 return Ok(None);
             }
             linux::sweep(&scope, &command, &token).map(Some)

@@ -1,9 +1,9 @@
 //! What keeps a session alive when its holder is killed: duplicates of its descriptors, here.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 use wharf_holder::frame::{self, Kind};
 use wharf_holder::linux;
@@ -32,22 +32,21 @@ impl Keep {
         }
     }
 
-    /// Asks a fresh holder to take the session over. The answer comes as to a start.
+    /// Whether the command is there still.
+    pub(crate) fn command_lives(&self) -> bool {
+        let at = self.started.descriptors.iter().position(|kind| *kind == wire::Duplicate::Command);
+        at.is_some_and(|at| !linux::proc::ends(&self.descriptors[at], Duration::ZERO))
+    }
+
+    /// What asks a fresh holder to take the session over. The answer comes as to a start.
     pub(crate) fn resume(
         &self,
-        holder: &UnixStream,
         ticket: &Ticket,
         descriptors: Option<u64>,
-    ) -> io::Result<()> {
+    ) -> io::Result<(Vec<u8>, Vec<BorrowedFd<'_>>)> {
         let resume = Resume { start: start_of(ticket, descriptors), started: self.started.clone() };
-        let given = given(ticket)?;
-        let payload = wire::sections(&[&serde_json::to_vec(&resume)?, &given]);
-        let bytes = frame::encode(Kind::Resume, 1, &payload);
-        let fds: Vec<BorrowedFd<'_>> = self.descriptors.iter().map(AsFd::as_fd).collect();
-        holder.set_nonblocking(false)?;
-        let went = linux::send(holder.as_fd(), &[IoSlice::new(&bytes)], &fds)?;
-        io::Write::write_all(&mut &*holder, &bytes[went..])?;
-        holder.set_nonblocking(true)
+        let payload = wire::sections(&[&serde_json::to_vec(&resume)?, &given(ticket)?]);
+        Ok((frame::encode(Kind::Resume, 1, &payload), self.descriptors.iter().map(AsFd::as_fd).collect()))
     }
 }
 

@@ -1,13 +1,18 @@
 //! Sessions on this host: a PTY or pipes, each held by a holder of its own.
 //!
 //! - [`LocalBackend`] keeps the contract of [`wharf_backend`].
-//! - `nursery` forks holders ahead; `link` is the connection to one; `keep` holds the descriptors with which a
-//!   holder that was killed is replaced; `output` reads the log as it grows.
+//! - `nursery` forks holders ahead, and `place` has the first words with a fresh one.
+//! - `carrier` carries frames to and fro, and replaces a holder that was killed by what `keep` has of it; `link` is
+//!   the contract on top of it, with `output`, `stats` and `exec`.
 
 mod backend;
+mod carrier;
+mod exec;
 mod keep;
 mod link;
 mod nursery;
 mod output;
+mod place;
+mod stats;
 
 pub use backend::{LocalBackend, Options};

@@ -7,9 +7,13 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Holders that wait for a session, so that a start need not wait for a fork.
 const SPARES: usize = 2;
+
+/// How long the nursery may take to take an order in.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where holders come from. It starts its process when first needed, and again when that died.
 #[derive(Debug)]
@@ -80,6 +84,8 @@ impl Nursery {
 
     fn spawn(&self) -> io::Result<(UnixStream, Child)> {
         let (ours, theirs) = UnixStream::pair()?;
+        // One that is stopped must not stop us.
+        ours.set_write_timeout(Some(PATIENCE))?;
         let child = Command::new(&self.program)
             .arg("nursery")
             .env_clear()
@@ -99,10 +105,11 @@ impl Drop for Nursery {
     }
 }
 
-/// Lets a nursery go: it ends when its socket does.
+/// Lets a nursery go: it ends when its socket does, or else by force.
 fn end(process: Option<(UnixStream, Child)>) {
     if let Some((socket, mut child)) = process {
         drop(socket);
+        let _ = child.kill();
         let _ = child.wait();
     }
 }

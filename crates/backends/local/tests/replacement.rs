@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use wharf_backend::{Backend, Connection, Launch, OutputChunk, Stop};
+use wharf_backend::{Backend, Connection, Launch, OutputChunk, Stop, Stream};
 use wharf_local::{LocalBackend, Options};
 use wharf_model::{Home, Millis, Offset, Reason, SessionId, Spec, Text, Ticket};
 
@@ -122,4 +122,40 @@ async fn a_replaced_holder_still_ends_the_whole_tree() {
     let left: Vec<i32> =
         pids.into_iter().filter(|pid| wharf_holder::linux::proc::carries(*pid, &token)).collect();
     assert_eq!(left, Vec::<i32>::new());
+}
+
+#[tokio::test]
+async fn a_stop_that_its_holder_does_not_live_to_see_is_carried_out_by_the_next() {
+    let session = start("trap '' TERM HUP; while :; do sleep 1; done", true).await;
+    let token = session.ticket().token;
+    let stop = Stop { grace: Duration::from_secs(2), reason: Reason::Stopped, by: "the test".into() };
+    let connection = Arc::clone(&session.connection);
+    let stopping = tokio::spawn(async move { connection.stop(stop).await });
+    // The holder has it once TERM is on its way: nothing tells that, so it is killed at several moments.
+    for _ in 0..3 {
+        session.kill_holder().await;
+    }
+    let record = tokio::time::timeout(SOON, stopping).await.expect("it stops").unwrap().unwrap();
+    assert_eq!((record.reason, record.survivors), (Reason::Stopped, 0));
+    let pids = wharf_holder::linux::proc::pids().unwrap();
+    assert!(!pids.into_iter().any(|pid| wharf_holder::linux::proc::carries(pid, &token)), "nothing is left");
+}
+
+#[tokio::test]
+async fn streams_are_told_apart_across_holders() {
+    let session = start("echo oops >&2; read go; echo fine; read go; echo again >&2", false).await;
+    let mut output = session.connection.output(Offset(0)).await.unwrap();
+    let mut seen = Vec::new();
+    for turn in 0..3 {
+        match tokio::time::timeout(SOON, output.next()).await.expect("output").unwrap().expect("more") {
+            OutputChunk::Data { stream, bytes, .. } => seen.push((stream, String::from_utf8(bytes).unwrap())),
+            OutputChunk::Gap { from, to } => panic!("a gap from {from} to {to}"),
+        }
+        if turn < 2 {
+            session.kill_holder().await;
+            session.connection.write(b"go\n", SOON).await.unwrap();
+        }
+    }
+    let seen: Vec<_> = seen.iter().map(|(stream, text)| (*stream, text.as_str())).collect();
+    assert_eq!(seen, [(Stream::Err, "oops\n"), (Stream::Out, "fine\n"), (Stream::Err, "again\n")]);
 }

@@ -166,9 +166,10 @@ impl<'a> Attachment<'a> {
         }
         let screen = Screen::new(from, border);
         let input = Input::new(options.keys.clone(), options.read_only, options.owned && !options.tty);
-        client.read_from(from).map_err(cannot)?;
+        // A command may have ended since its holder greeted us. The first turn sees that, and reads the log.
+        let _ = client.read_from(from);
         let mut attachment = Self { options, client, screen, input, signals, raw, size: None };
-        attachment.resize(cut).map_err(cannot)?;
+        let _ = attachment.resize(cut);
         Ok(attachment)
     }
 

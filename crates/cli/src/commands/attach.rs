@@ -34,7 +34,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let home = place::home()?;
     let dir = place::session(&home, &args.name)?;
-    let ticket = place::ticket(&dir)?.ok_or_else(|| {
+    // One that waits for others has a ticket already, and nobody who holds it.
+    let begun =
+        |ticket: &wharf_model::Ticket| ticket.holder.is_some() || dir.join(wharf_model::Home::EXIT).exists();
+    let ticket = place::ticket(&dir)?.filter(begun).ok_or_else(|| {
         Failure::new(Code::NotStarted, format!("the session {:?} does not run yet", args.name))
             .hint(format!("`wharf show {}` says what it waits for", args.name))
     })?;

@@ -5,6 +5,7 @@ use wharf_model::{ExitRecord, State, Text};
 
 use super::{Phase, Task};
 use crate::command::Command;
+use crate::open::LOOKING;
 use crate::pipe::Pipe;
 use crate::{Result, ports};
 
@@ -26,6 +27,8 @@ impl Task {
             session.pid = None;
             session.attached = 0;
             session.exit = Some(exit.clone());
+            // Found: not as hoped, but the engine that opens waits for that alone.
+            session.detail.take_if(|detail| detail == LOOKING);
         });
         self.shared.registry.ended(&self.handle.id);
         self.answer(&exit);

@@ -1,10 +1,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_model::{ExitRecord, Reason, Restart, State};
+use wharf_model::{ExitRecord, Home, Reason, Restart, State};
 
 use super::{Launching, Phase, Task};
 use crate::command::Command;
+use crate::disk;
 use crate::shared::random;
 
 impl Task {
@@ -27,7 +28,22 @@ impl Task {
         if by_itself && wanted && spec.backoff.most.is_none_or(|most| self.attempts < most) {
             return Phase::Rest(Box::new(exit));
         }
-        over(exit)
+        over(if wanted { self.with_stop(exit) } else { exit })
+    }
+
+    /// Where a stop met a command that had ended by itself: notes it in the record, on disk. An engine that comes after
+    /// a crash of this one would else take the end for one to start again after.
+    fn with_stop(&self, mut exit: ExitRecord) -> ExitRecord {
+        let Some((_, stop)) = self.stopping.last() else { return exit };
+        if !matches!(exit.reason, Reason::Exited | Reason::Lost) {
+            return exit;
+        }
+        (exit.reason, exit.by) = (stop.reason, Some(stop.by.clone()));
+        let path = self.shared.home.session(&self.handle.id).join(Home::EXIT);
+        if let Err(failure) = disk::write_json(&path, &exit) {
+            tracing::warn!(session = %self.handle.id, %failure, "a stop is not on disk");
+        }
+        exit
     }
 
     /// Waits before the next run.
@@ -59,7 +75,7 @@ impl Task {
                 Some(command) = self.commands.recv() => match command {
                     Command::Stop(stop) => {
                         self.note(*stop);
-                        return over(ended);
+                        return over(self.with_stop(ended));
                     }
                     Command::Restart(stop, reply) => {
                         self.note(*stop);

@@ -83,7 +83,7 @@ impl Group {
         let mut group = Self::default();
         if let Some(parent) = &here.v2 {
             let dir = parent.join(name);
-            if fs::create_dir(&dir).is_ok() {
+            if make(&dir) {
                 group.v2 = open_dir(&dir).ok().map(|fd| (dir, fd));
             }
         }
@@ -101,7 +101,7 @@ impl Group {
                     Code::LimitRefused,
                     format!("nothing here can enforce a {controller} limit: no cgroup with that controller can be made"),
                 )
-                .hint("run without it, or run the daemon in a delegated cgroup (systemd-run --user -p Delegate=yes)"));
+                .hint("run without it, or start the daemon where cgroups with that controller can be made"));
             }
         }
         Ok(group)
@@ -109,14 +109,13 @@ impl Group {
 
     /// Puts one limit in force, by version 2 where its controller is there, else by version 1.
     fn limit(&mut self, here: &Hierarchies, name: &str, controller: &str, limits: &Limits) -> bool {
-        if let (Some((dir, _)), Some(parent)) = (&self.v2, &here.v2) {
+        if let Some((dir, _)) = &self.v2 {
             let has = |dir: &Path| {
                 let controllers = fs::read_to_string(dir.join("cgroup.controllers")).unwrap_or_default();
                 controllers.split_ascii_whitespace().any(|c| c == controller)
             };
-            if !has(dir) {
-                let _ = fs::write(parent.join("cgroup.subtree_control"), format!("+{controller}"));
-            }
+            // Handed down by the parent or not at all: it has processes, ours among them, and a parent that has
+            // both processes and controllers to hand down is no legal one.
             if has(dir) {
                 return match controller {
                     "memory" => write(dir, "memory.max", limits.memory).is_ok_and(|()| {
@@ -147,7 +146,7 @@ impl Group {
     fn make_v1(&mut self, here: &Hierarchies, name: &str, controller: &str) {
         if let Some(parent) = here.v1(controller) {
             let dir = parent.join(name);
-            if fs::create_dir(&dir).is_ok() {
+            if make(&dir) {
                 self.v1.push((controller.to_owned(), dir));
             }
         }
@@ -249,8 +248,30 @@ impl Group {
     /// Takes the directories away; they must be empty.
     pub(crate) fn remove(&self) {
         for dir in self.dirs() {
-            let _ = fs::remove_dir(dir);
+            remove(dir);
         }
+    }
+}
+
+/// Makes a directory, or takes an empty one that was left behind.
+fn make(dir: &Path) -> bool {
+    match fs::create_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::read(dir.join("cgroup.procs")).is_ok_and(|pids| pids.is_empty())
+        }
+        made => made.is_ok(),
+    }
+}
+
+/// Takes a group away with those that the session made in it.
+fn remove(dir: &Path) {
+    if fs::remove_dir(dir).is_err() {
+        for inner in fs::read_dir(dir).into_iter().flatten().flatten() {
+            if inner.file_type().is_ok_and(|kind| kind.is_dir()) {
+                remove(&inner.path());
+            }
+        }
+        let _ = fs::remove_dir(dir);
     }
 }
 

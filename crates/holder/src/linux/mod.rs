@@ -3,7 +3,9 @@
 #![expect(unsafe_code, reason = "fork, exec, clone3, signalfd and two ioctls have no safe form")]
 
 pub(crate) mod cgroup;
+pub(crate) mod children;
 pub(crate) mod events;
+pub(crate) mod own;
 pub mod proc;
 pub(crate) mod spawn;
 pub(crate) mod tree;

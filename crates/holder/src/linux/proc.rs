@@ -60,6 +60,25 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
     })
 }
 
+/// The wait status of a process that is dead and that nobody has reaped: where it was taken over by an init that
+/// reaps late or never, this is the only place that tells.
+pub fn unreaped_status(identity: &ProcessIdentity) -> Option<i32> {
+    let text = fs::read(format!("/proc/{}/stat", identity.pid)).ok()?;
+    parse_stat(&text).filter(|stat| stat.start == identity.start && stat.state == b'Z')?;
+    let last = text.trim_ascii_end().rsplit(|byte| *byte == b' ').next()?;
+    let status = std::str::from_utf8(last).ok()?.parse().ok()?;
+    // It reads 0 to those who may not look into the process, as into one that took another user's rights.
+    (status != 0 || is_ours(identity.pid)).then_some(status)
+}
+
+/// Whether a process has no user but ours.
+fn is_ours(pid: i32) -> bool {
+    let own = rustix::process::geteuid().as_raw().to_string();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    ids.is_some_and(|ids| ids.split_ascii_whitespace().all(|id| id == own))
+}
+
 /// Who a living process is.
 pub fn identity(pid: i32, boot: &str) -> io::Result<ProcessIdentity> {
     Ok(ProcessIdentity { pid, start: stat(pid)?.start, boot: boot.to_owned() })
@@ -136,11 +155,6 @@ pub fn descendants(root: i32) -> io::Result<Vec<(i32, u64)>> {
     Ok(found)
 }
 
-/// Whether a process is a holder, by the name of its program.
-pub fn is_holder(pid: i32) -> bool {
-    fs::read(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == b"wharf-holder\n")
-}
-
 /// Whether a process carries this mark in the environment that it was started with.
 pub fn carries(pid: i32, token: &str) -> bool {
     let wanted = format!("WHARF_TOKEN={token}");
@@ -170,6 +184,20 @@ mod tests {
         assert_eq!(stat, Stat { parent: 42, state: b'R', ticks: 11, start: 999, pages: 12 });
         assert_eq!(parse_stat(b""), None);
         assert_eq!(parse_stat(b"7 (a)"), None);
+    }
+
+    #[test]
+    fn the_dead_that_nobody_reaped_tell_how_they_ended() {
+        for (script, expected) in [("exit 7", 7 << 8), ("kill -9 $$", 9), ("exit 0", 0)] {
+            let mut child = std::process::Command::new("sh").args(["-c", script]).spawn().unwrap();
+            let who = identity(child.id() as i32, &boot().unwrap()).unwrap();
+            let pidfd = open(&who).unwrap().unwrap();
+            assert!(ends(&pidfd, Duration::from_secs(30)));
+            assert_eq!(unreaped_status(&who), Some(expected), "{script}");
+            assert_eq!(unreaped_status(&ProcessIdentity { start: who.start + 1, ..who.clone() }), None);
+            child.wait().unwrap();
+            assert_eq!(unreaped_status(&who), None);
+        }
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
+use rustix::process::{Pid, PidfdFlags};
 use wharf_model::{Code, Failure};
+
+use super::{children, own, proc};
 
 /// A command that is ready to run.
 pub(crate) struct Command<'a> {
@@ -28,14 +30,22 @@ pub(crate) struct Command<'a> {
     pub(crate) descriptors: Option<u64>,
 }
 
-/// A child that has been forked and waits for the word to run its command.
+/// A child that has been forked and waits for the word to run its command. Dropped before that, it is ended.
 pub(crate) struct Child {
     pub(crate) pid: i32,
-    pub(crate) pidfd: OwnedFd,
+    /// Taken by whoever holds the command from then on.
+    pidfd: Option<OwnedFd>,
     gate: OwnedFd,
     program: Vec<u8>,
     candidates: Vec<CString>,
     dir: CString,
+}
+
+/// What exec wants, laid out before the fork.
+pub(crate) struct Laid {
+    argv: Vec<*const libc::c_char>,
+    env: Vec<*const libc::c_char>,
+    candidates: Vec<CString>,
 }
 
 /// Where a child failed before its command ran.
@@ -48,46 +58,97 @@ enum Stage {
 }
 
 impl Command<'_> {
+    fn program(&self) -> &[u8] {
+        split(self.argv).next().unwrap_or_default()
+    }
+
+    /// Lays out what exec wants.
+    pub(crate) fn lay(&self) -> Laid {
+        Laid {
+            argv: pointers(self.argv),
+            env: pointers(self.env),
+            candidates: candidates(self.program(), self.env),
+        }
+    }
+
     /// Forks. The child has its session, its terminal and its directory, and waits for [`Child::run`].
     pub(crate) fn fork(self) -> Result<Child, Failure> {
-        let argv = pointers(self.argv);
-        let env = pointers(self.env);
-        let program = split(self.argv).next().unwrap_or_default();
-        let candidates = candidates(program, self.env);
-        if argv.len() < 2 || candidates.is_empty() {
-            return Err(not_found(program));
+        let laid = self.lay();
+        if laid.argv.len() < 2 || laid.candidates.is_empty() {
+            return Err(not_found(self.program()));
         }
         let (ours, theirs) = pair().map_err(|e| Failure::system("cannot make a socket pair", &e))?;
-        let mut pidfd: RawFd = -1;
-        let pid = clone(self.cgroup, &mut pidfd).map_err(|e| Failure::system("cannot fork", &e))?;
+        let (pid, pidfd) = self.clone_or_fork().map_err(|e| Failure::system("cannot fork", &e))?;
         if pid == 0 {
-            // SAFETY: we are the child of a fork, and only system calls on data that was laid out before follow.
-            unsafe { child(&self, &argv, &env, &candidates, theirs.as_raw_fd()) }
+            self.become_it(&laid, Some((&ours, &theirs)));
         }
-        // SAFETY: the kernel has just made this descriptor for us.
-        let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-        Ok(Child { pid, pidfd, gate: ours, program: program.to_vec(), candidates, dir: self.dir })
+        let program = self.program().to_vec();
+        Ok(Child { pid, pidfd, gate: ours, program, candidates: laid.candidates, dir: self.dir })
+    }
+
+    /// The child at birth in its cgroup; where the system does not offer that, a fork that is moved there.
+    fn clone_or_fork(&self) -> io::Result<(i32, Option<OwnedFd>)> {
+        if let Ok(born) = clone(self.cgroup) {
+            return Ok(born);
+        }
+        let pid = own::fork()?;
+        if pid == 0 {
+            return Ok((0, None));
+        }
+        // It waits at its gate, so its pid is its own.
+        let name = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
+        let pidfd = rustix::process::pidfd_open(name, PidfdFlags::empty())?;
+        if let Some(group) = self.cgroup {
+            // Where it cannot be moved, its descent still tells where it belongs.
+            let _ = std::fs::write(format!("/proc/self/fd/{group}/cgroup.procs"), pid.to_string());
+        }
+        Ok((pid, Some(pidfd)))
+    }
+
+    /// The child's side: becomes the command, and never returns.
+    pub(crate) fn become_it(&self, laid: &Laid, gate: Option<(&OwnedFd, &OwnedFd)>) -> ! {
+        let gate = gate.map(|(ours, theirs)| (ours.as_raw_fd(), theirs.as_raw_fd()));
+        // SAFETY: we are the child of a fork, and only system calls on data that was laid out before follow.
+        unsafe { child(self, laid, gate) }
     }
 }
 
 impl Child {
-    /// Lets the command run. Returns once it does, or says why it cannot; then the child is gone and reaped.
-    pub(crate) fn run(self) -> Result<(i32, OwnedFd), Failure> {
-        let mut report = [0_u8; 5];
+    /// Says that the command may run.
+    pub(crate) fn release(&self) {
         // A child that failed already does not hear it, but what it had to say is there to read.
         let _ = rustix::io::write(&self.gate, &[1]);
+    }
+
+    /// What is readable once it is known whether the command runs.
+    pub(crate) fn gate(&self) -> BorrowedFd<'_> {
+        self.gate.as_fd()
+    }
+
+    /// Whether the command runs, or why it does not. Waits until that is known.
+    pub(crate) fn outcome(mut self) -> Result<(i32, OwnedFd), Failure> {
+        let mut report = [0_u8; 5];
         let told = rustix::io::retry_on_intr(|| rustix::io::read(&self.gate, &mut report));
         // The gate closes by itself at exec: no report is good news.
-        let failure = match told {
-            Ok(0) => return Ok((self.pid, self.pidfd)),
+        match told {
+            Ok(0) => {
+                let pidfd = self.pidfd.take();
+                pidfd
+                    .map(|pidfd| (self.pid, pidfd))
+                    .ok_or_else(|| Failure::new(Code::Internal, "there is no child"))
+            }
             Ok(_) => {
                 let error = i32::from_le_bytes([report[1], report[2], report[3], report[4]]);
-                self.explain(report[0], &io::Error::from_raw_os_error(error))
+                Err(self.explain(report[0], &io::Error::from_raw_os_error(error)))
             }
-            Err(error) => Failure::system("cannot hear of the command's start", &error.into()),
-        };
-        reap(self.pid);
-        Err(failure)
+            Err(error) => Err(Failure::system("cannot hear of the command's start", &error.into())),
+        }
+    }
+
+    /// Lets the command run. Returns once it does, or says why it cannot; then the child is gone and reaped.
+    pub(crate) fn run(self) -> Result<(i32, OwnedFd), Failure> {
+        self.release();
+        self.outcome()
     }
 
     fn explain(&self, stage: u8, error: &io::Error) -> Failure {
@@ -143,56 +204,13 @@ impl Child {
     }
 }
 
-/// Runs a command that is not ours to hold, outside our tree: our parent, or init, becomes its parent.
-fn detached(command: &Command<'_>) -> io::Result<()> {
-    let argv = pointers(command.argv);
-    let env = pointers(command.env);
-    let candidates = candidates(split(command.argv).next().unwrap_or_default(), command.env);
-    let mut pidfd: RawFd = -1;
-    let middle = clone(None, &mut pidfd)?;
-    if middle == 0 {
-        let mut pidfd: RawFd = -1;
-        if matches!(clone(None, &mut pidfd), Ok(0)) {
-            // SAFETY: as in `fork`; there is no gate to wait at.
-            unsafe { child(command, &argv, &env, &candidates, -1) }
+impl Drop for Child {
+    fn drop(&mut self) {
+        if let Some(pidfd) = self.pidfd.take() {
+            let _ = proc::signal(&pidfd, libc::SIGKILL);
+            children::reap(self.pid);
         }
-        // SAFETY: ends this process and nothing else.
-        unsafe { libc::_exit(0) }
     }
-    // SAFETY: the kernel has just made this descriptor for us.
-    drop(unsafe { OwnedFd::from_raw_fd(pidfd) });
-    reap(middle);
-    Ok(())
-}
-
-/// Starts the daemon outside our tree. We stop being a subreaper for that moment, so that it goes to init.
-pub(crate) fn daemon(env: &[u8], ready: &OwnedFd, log: &OwnedFd, umask: u32) -> io::Result<()> {
-    let own = std::fs::read_link("/proc/self/exe")?;
-    let program = own.with_file_name("wharf");
-    let argv = [program.as_os_str().as_bytes(), b"\0daemon\0run\0"].concat();
-    let (ready, log) = (ready.as_raw_fd(), log.as_raw_fd());
-    let command = Command {
-        argv: &argv,
-        env,
-        dir: CString::from(c"/"),
-        stdio: [ready, log, log],
-        control_terminal: false,
-        cgroup: None,
-        umask,
-        descriptors: None,
-    };
-    subreaper(false)?;
-    let started = detached(&command);
-    subreaper(true)?;
-    started
-}
-
-fn reap(pid: i32) {
-    let mut status = 0;
-    // SAFETY: waits for a child that is about to end, and writes one integer.
-    while unsafe { libc::waitpid(pid, &raw mut status, 0) } < 0
-        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
-    {}
 }
 
 fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -203,42 +221,44 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Wider than the type that the libc crate gives it.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// Forks, into a cgroup where one is given: moving a process there later would cost milliseconds.
-fn clone(cgroup: Option<RawFd>, pidfd: &mut RawFd) -> io::Result<i32> {
+/// Forks with a pidfd, into a cgroup where one is given: moving a process there later would cost milliseconds.
+fn clone(cgroup: Option<RawFd>) -> io::Result<(i32, Option<OwnedFd>)> {
+    let mut pidfd: RawFd = -1;
     // SAFETY: all-zero is a legal value of this plain struct.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
     args.flags = libc::CLONE_PIDFD as u64;
     args.exit_signal = libc::SIGCHLD as u64;
-    args.pidfd = ptr::from_mut(pidfd) as u64;
+    args.pidfd = &raw mut pidfd as u64;
     if let Some(fd) = cgroup {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = fd as u64;
     }
+    let size = std::mem::size_of::<libc::clone_args>();
     // SAFETY: without CLONE_VM this is a fork; this process has one thread, so no lock is held by another.
-    let pid =
-        unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, std::mem::size_of::<libc::clone_args>()) };
-    if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid as i32) }
+    match unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size) } {
+        0 => Ok((0, None)),
+        // SAFETY: the kernel has just made this descriptor for us.
+        pid if pid > 0 => Ok((pid as i32, Some(unsafe { OwnedFd::from_raw_fd(pidfd) }))),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// The child's side: never returns.
-unsafe fn child(
-    command: &Command<'_>,
-    argv: &[*const libc::c_char],
-    env: &[*const libc::c_char],
-    candidates: &[CString],
-    gate: RawFd,
-) -> ! {
+unsafe fn child(command: &Command<'_>, laid: &Laid, gate: Option<(RawFd, RawFd)>) -> ! {
+    let (ours, theirs) = gate.unwrap_or((-1, -1));
     let report = |stage: Stage| -> ! {
         // SAFETY: reads errno and writes five bytes of this frame to a descriptor; then the process ends.
         unsafe {
             let error = (*libc::__errno_location()).to_le_bytes();
             let bytes = [stage as u8, error[0], error[1], error[2], error[3]];
-            libc::write(gate, bytes.as_ptr().cast(), bytes.len());
+            libc::write(theirs, bytes.as_ptr().cast(), bytes.len());
             libc::_exit(127)
         }
     };
     // SAFETY: only async-signal-safe calls, on pointers that were made before the fork.
     unsafe {
+        // Our own copy of the holder's end would keep the gate from ever closing on us.
+        libc::close(ours);
         libc::setsid();
         let [input, output, error] = command.stdio;
         if command.control_terminal && libc::ioctl(input, libc::TIOCSCTTY, 0) < 0 {
@@ -273,15 +293,15 @@ unsafe fn child(
         if libc::chdir(command.dir.as_ptr()) < 0 {
             report(Stage::Directory);
         }
-        if gate >= 0 {
+        if theirs >= 0 {
             let mut word = 0_u8;
-            if libc::read(gate, (&raw mut word).cast(), 1) != 1 {
+            if libc::read(theirs, (&raw mut word).cast(), 1) != 1 {
                 libc::_exit(127);
             }
         }
         let mut worst = libc::ENOENT;
-        for candidate in candidates {
-            libc::execve(candidate.as_ptr(), argv.as_ptr(), env.as_ptr());
+        for candidate in &laid.candidates {
+            libc::execve(candidate.as_ptr(), laid.argv.as_ptr(), laid.env.as_ptr());
             match *libc::__errno_location() {
                 libc::ENOENT | libc::ENOTDIR => {}
                 error => {
@@ -339,76 +359,6 @@ fn not_found(program: &[u8]) -> Failure {
 /// A path for the system.
 pub(crate) fn c_path(bytes: &[u8]) -> Result<CString, Failure> {
     CString::new(bytes).map_err(|_| Failure::new(Code::NoDirectory, "a path contains a NUL byte"))
-}
-
-/// What a wait status says: code, or signal.
-pub(crate) fn decode(status: i32) -> (Option<i32>, Option<i32>) {
-    if libc::WIFSIGNALED(status) {
-        (None, Some(libc::WTERMSIG(status)))
-    } else {
-        (Some(libc::WEXITSTATUS(status)), None)
-    }
-}
-
-/// The next child that has ended: pid and wait status.
-pub(crate) fn wait_any() -> Option<(i32, i32)> {
-    let mut status = 0;
-    // SAFETY: does not block, and writes one integer.
-    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
-    (pid > 0).then_some((pid, status))
-}
-
-/// Whether there is any child, ended or not.
-pub(crate) fn has_children() -> bool {
-    // SAFETY: does not block, reaps nothing, and writes to a struct of our own.
-    unsafe {
-        let mut info: libc::siginfo_t = std::mem::zeroed();
-        libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) == 0
-    }
-}
-
-/// Makes files ours alone from now on. Returns the mask that was in force.
-pub(crate) fn private_umask() -> u32 {
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077)).as_raw_mode()
-}
-
-/// Closes whatever we were started with beyond the standard descriptors.
-pub(crate) fn close_inherited() {
-    // SAFETY: called first of all, before this program has opened anything of its own.
-    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
-}
-
-/// Moves standard input away to a descriptor of its own, and leaves `/dev/null` in its place.
-pub(crate) fn take_stdin() -> io::Result<OwnedFd> {
-    let taken = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
-    let null = std::fs::File::open("/dev/null")?;
-    rustix::stdio::dup2_stdin(&null)?;
-    Ok(taken)
-}
-
-/// Whether ended children vanish by themselves.
-pub(crate) fn forget_children(yes: bool) {
-    // SAFETY: sets a disposition that needs no handler.
-    unsafe { libc::signal(libc::SIGCHLD, if yes { libc::SIG_IGN } else { libc::SIG_DFL }) };
-}
-
-/// Forks this program: true in the child.
-pub(crate) fn fork_self() -> io::Result<bool> {
-    // SAFETY: this process has one thread, so the child may go on as it likes.
-    match unsafe { libc::fork() } {
-        0 => Ok(true),
-        pid if pid > 0 => Ok(false),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Whether orphans of our descendants become our children.
-pub(crate) fn subreaper(yes: bool) -> io::Result<()> {
-    // SAFETY: a flag of this process.
-    match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, libc::c_ulong::from(yes), 0, 0, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use rustix::process::{Pid, PidfdFlags};
 use wharf_model::ProcessIdentity;
 
 use super::cgroup::Group;
-use super::{proc, spawn};
+use super::{children, proc};
 
 /// The processes of a session. Whoever holds it is their subreaper, or has taken them over from one.
 pub(crate) struct Tree {
@@ -60,7 +60,9 @@ impl Tree {
 
     /// Sends a signal to every process.
     pub(crate) fn signal(&self, signal: i32) -> io::Result<()> {
-        self.members().iter().try_for_each(|(_, pidfd)| proc::signal(pidfd, signal))
+        // All of them, even where one refuses.
+        let sent = self.members().into_iter().map(|(_, pidfd)| proc::signal(&pidfd, signal));
+        sent.fold(Ok(()), Result::and)
     }
 
     /// Ends what there is. Call again until [`Tree::is_empty`].
@@ -91,12 +93,12 @@ impl Tree {
 
     /// Reaps what has ended: pids and wait statuses.
     pub(crate) fn reap() -> Vec<(i32, i32)> {
-        std::iter::from_fn(spawn::wait_any).collect()
+        std::iter::from_fn(children::wait_any).collect()
     }
 
     /// Whether nothing is left. Call [`Tree::reap`] before it.
     pub(crate) fn is_empty(&self) -> bool {
-        !spawn::has_children()
+        !children::has_children()
             && self.group.pids().is_empty()
             && (self.foreign.is_none() || self.kin().is_empty())
     }

@@ -51,8 +51,6 @@ pub(super) enum Channel {
         stdin: Option<OwnedFd>,
         stdout: Option<OwnedFd>,
         stderr: Option<OwnedFd>,
-        /// The stream that the log was last told of.
-        current: Stream,
     },
 }
 
@@ -96,12 +94,7 @@ impl Channel {
             nonblocking(&in_w)?;
             nonblocking(&out_r)?;
             nonblocking(&err_r)?;
-            let ours = Self::Pipes {
-                stdin: Some(in_w),
-                stdout: Some(out_r),
-                stderr: Some(err_r),
-                current: Stream::Stdout,
-            };
+            let ours = Self::Pipes { stdin: Some(in_w), stdout: Some(out_r), stderr: Some(err_r) };
             Ok((ours, Theirs::Pipes([in_r, out_w, err_w])))
         };
         open().map_err(|error| Failure::system("cannot open pipes", &error))
@@ -126,7 +119,7 @@ impl Channel {
                 "no descriptor of the session was passed",
             ));
         }
-        Ok(Self::Pipes { stdin, stdout, stderr, current: Stream::Stdout })
+        Ok(Self::Pipes { stdin, stdout, stderr })
     }
 
     /// The descriptors that keep the session alive, and what they are.
@@ -202,14 +195,14 @@ impl Channel {
                 }
                 Ok(if moved > 0 { Moved::Some(moved) } else { over })
             }
-            Self::Pipes { stdout, stderr, current, .. } => {
+            Self::Pipes { stdout, stderr, .. } => {
                 let (fd, stream) =
                     if source == Source::Out { (stdout, Stream::Stdout) } else { (stderr, Stream::Stderr) };
                 let Some(fd) = fd else { return Ok(Moved::Over) };
                 let waiting = rustix::io::ioctl_fionread(&*fd)? as usize;
-                if waiting > 0 && *current != stream {
+                if waiting > 0 {
+                    // Before the bytes, so that nobody reads them as the other's. Free where it is the same.
                     log.mark(wharf_log::Mark::Stream(stream), now)?;
-                    *current = stream;
                 }
                 match log.splice_from(fd.as_fd(), ROUND) {
                     Ok(0) => Ok(Moved::Over),
@@ -243,6 +236,13 @@ impl Channel {
         let size = size.sane();
         let size = Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
         Ok(rustix::termios::tcsetwinsize(master, size)?)
+    }
+
+    /// The terminal's size as it is.
+    pub(super) fn size(&self) -> Option<Size> {
+        let Self::Tty { master, .. } = self else { return None };
+        let size = rustix::termios::tcgetwinsize(master).ok()?;
+        Some(Size { cols: size.ws_col, rows: size.ws_row }.sane())
     }
 
     /// What the application has not read, and how the terminal treats what is typed.
@@ -281,15 +281,29 @@ fn fill(master: &OwnedFd, pipe: &OwnedFd, in_pipe: &mut usize) -> Moved {
                 }
             }
             Err(rustix::io::Errno::INTR) => {}
-            Ok(0) | Err(rustix::io::Errno::AGAIN) => break,
+            // A kernel that cannot do it for terminals.
+            Err(rustix::io::Errno::INVAL) => match copy(master, pipe) {
+                Ok(n @ 1..) => *in_pipe += n,
+                _ => break,
+            },
             // The terminal hung up; our own copy of the other side makes that rare.
-            Err(_) => {
+            Err(rustix::io::Errno::IO) => {
                 over = Moved::Over;
                 break;
             }
+            // Nothing now. Or out of memory, say: it is tried again.
+            Ok(0) | Err(_) => break,
         }
     }
     over
+}
+
+/// Moves a piece through our own memory.
+fn copy(master: &OwnedFd, pipe: &OwnedFd) -> rustix::io::Result<usize> {
+    let mut bytes = [0_u8; 4 << 10];
+    let n = rustix::io::read(master, &mut bytes)?;
+    // There is room: less than a pipe holds is in it.
+    rustix::io::write(pipe, &bytes[..n])
 }
 
 /// The other side of a terminal, without a path: it works in any mount namespace.

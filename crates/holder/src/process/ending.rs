@@ -10,7 +10,7 @@ use crate::wire::StopRequest;
 /// What descendants get when the command has ended and they have not.
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
 /// How long KILL is tried: a process in the kernel may take its time, and one in a broken driver for ever.
-const KILL_PATIENCE: Duration = Duration::from_millis(900);
+const KILL_PATIENCE: Duration = Duration::from_secs(4);
 /// How often it is looked whether something is left, while killing or where no signal tells us.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -101,7 +101,7 @@ impl Ending {
     }
 
     /// Takes the next step. True when the session is over: nothing is left, or nothing more can be done.
-    pub(super) fn step(&mut self, tree: &Tree, tty: bool) -> bool {
+    pub(super) fn step(&mut self, tree: &Tree, tty: bool, unreaped: bool) -> bool {
         let now = Instant::now();
         if self.phase == Phase::Running && self.ended.is_none() {
             return false;
@@ -120,7 +120,8 @@ impl Ending {
                 self.phase = Phase::Killing { give_up: now + KILL_PATIENCE };
             }
             Phase::Asked { .. } => {}
-            Phase::Killing { give_up } if now >= give_up => return true,
+            // Its status is on its way: a record without it would be half a record.
+            Phase::Killing { give_up } if now >= give_up => return !unreaped,
             Phase::Killing { .. } => tree.kill(),
         }
         false
@@ -132,7 +133,8 @@ impl Ending {
         ExitRecord {
             code,
             signal,
-            oom: signal == Some(libc::SIGKILL) && tree.group.oom_kills() > 0,
+            // Also where a shell stood between: it hands on that what it ran was killed.
+            oom: self.reason == Reason::Exited && code != Some(0) && tree.group.oom_kills() > 0,
             reason: self.reason,
             by: self.by.clone(),
             started,

@@ -16,8 +16,9 @@ use super::peer::{Peer, Role};
 use super::record;
 use crate::frame::{self, Kind};
 use crate::linux::events::{self, Event, Events, Interest};
+use crate::linux::spawn::Child;
 use crate::linux::tree::Tree;
-use crate::linux::{self, spawn};
+use crate::linux::{self, children};
 use crate::wire::{FEATURES, Hello, Started, Status, StopRequest};
 
 /// Tokens of what is watched; peers count on from the last.
@@ -28,11 +29,14 @@ const ERR: u64 = 3;
 const SINK: u64 = 4;
 const COMMAND: u64 = 5;
 const PEERS: u64 = 16;
+const EXECS: u64 = 1 << 62;
 
 /// How long output waits for room on a full disk before it is let go, so that the agent does not stand still.
 const DISK_PATIENCE: Duration = Duration::from_secs(1);
 /// How long the last bytes may take to reach slow peers once the session is over.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How long no connection is taken when the system is out of descriptors.
+const DEAF: Duration = Duration::from_millis(200);
 /// How long a command's parent, which is not us, may take to reap it.
 const REAP_PATIENCE: Duration = Duration::from_secs(2);
 /// The grace of a holder that is itself asked to go.
@@ -66,11 +70,19 @@ pub(super) struct Holder {
     pub(super) unreaped: Option<Instant>,
     pub(super) scratch: Vec<u8>,
     pub(super) sink_watched: bool,
+    /// The input ends once all that waits is typed.
+    pub(super) closing_input: bool,
+    /// Until when no connection is taken: the system is out of descriptors.
+    pub(super) deaf: Option<Instant>,
 }
 
 /// A further command that runs.
 pub(super) struct Exec {
     pub(super) pid: i32,
+    /// Until it is known whether it runs.
+    pub(super) child: Option<Child>,
+    /// Where it ended before that.
+    pub(super) status: Option<i32>,
     pub(super) peer: u64,
     pub(super) seq: u32,
 }
@@ -127,8 +139,11 @@ impl Holder {
             if self.unreaped.is_some() {
                 self.ask_status();
             }
+            if self.deaf.is_some() {
+                self.hear_again();
+            }
             self.settle_peers();
-            if self.ending.step(&self.tree, self.channel.is_tty()) {
+            if self.ending.step(&self.tree, self.channel.is_tty(), self.unreaped.is_some()) {
                 return self.depart();
             }
         }
@@ -138,7 +153,7 @@ impl Holder {
         let ending = self.ending.deadline(self.tree.foreign.is_some());
         let disk = self.full.map(|_| Instant::now() + Duration::from_millis(100));
         let status = self.unreaped.map(|_| Instant::now() + Duration::from_millis(5));
-        [ending, disk, status].into_iter().flatten().min()
+        [ending, disk, status, self.deaf].into_iter().flatten().min()
     }
 
     fn on(&mut self, event: Event) {
@@ -152,6 +167,7 @@ impl Holder {
                 self.events.remove(&self.pidfd);
                 self.unreaped = Some(Instant::now());
             }
+            token if token >= EXECS => self.on_exec_news((token - EXECS) as i32),
             token if token >= PEERS => self.on_peer(token - PEERS, event.readable),
             _ => {}
         }
@@ -163,17 +179,36 @@ impl Holder {
     /// The status of a command that is not our child is told once its parent has reaped it.
     fn ask_status(&mut self) {
         let status = linux::exit_of(self.pidfd.as_fd());
+        let status = status.or_else(|| linux::proc::unreaped_status(&self.command));
         if status.is_some() || self.unreaped.is_some_and(|since| since.elapsed() > REAP_PATIENCE) {
-            let (code, signal) = status.map_or((None, None), spawn::decode);
+            let (code, signal) = status.map_or((None, None), children::decode);
             self.ending.command_ended(code, signal, now());
             self.unreaped = None;
         }
     }
 
     fn accept(&mut self) {
-        while let Some(Ok((socket, _))) = self.listener.as_ref().map(UnixListener::accept) {
-            // Refused quietly: out of descriptors, or gone already.
-            let _ = self.welcome(socket);
+        while let Some(listener) = &self.listener {
+            match listener.accept() {
+                // Refused quietly: gone already.
+                Ok((socket, _)) => drop(self.welcome(socket)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // Out of descriptors. It would be told again and again.
+                Err(_) => {
+                    self.events.remove(listener);
+                    self.deaf = Some(Instant::now() + DEAF);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn hear_again(&mut self) {
+        if self.deaf.is_some_and(|until| Instant::now() >= until)
+            && let Some(listener) = &self.listener
+        {
+            self.deaf = None;
+            let _ = self.events.add(listener, LISTENER, Interest::READ);
         }
     }
 
@@ -192,14 +227,41 @@ impl Holder {
             }
         }
         for (pid, status) in Tree::reap() {
-            let (code, signal) = spawn::decode(status);
+            let (code, signal) = children::decode(status);
             if pid == self.command.pid && self.tree.foreign.is_none() {
                 self.ending.command_ended(code, signal, now());
             }
             if let Some(at) = self.execs.iter().position(|exec| exec.pid == pid) {
-                let exec = self.execs.swap_remove(at);
                 let code = code.unwrap_or(128 + signal.unwrap_or_default());
-                self.answer(exec.peer, Kind::Ack, exec.seq, &code.to_le_bytes());
+                if self.execs[at].child.is_some() {
+                    self.execs[at].status = Some(code);
+                } else {
+                    let exec = self.execs.swap_remove(at);
+                    self.answer(exec.peer, Kind::Ack, exec.seq, &code.to_le_bytes());
+                }
+            }
+        }
+    }
+
+    /// Watches for the news whether a further command runs.
+    pub(super) fn watch_exec(&self, pid: i32, gate: BorrowedFd<'_>) -> io::Result<()> {
+        self.events.add(gate, EXECS + pid as u64, Interest::READ)
+    }
+
+    fn on_exec_news(&mut self, pid: i32) {
+        let Some(at) = self.execs.iter().position(|exec| exec.pid == pid) else { return };
+        let Some(child) = self.execs[at].child.take() else { return };
+        self.events.remove(child.gate());
+        let (peer, seq) = (self.execs[at].peer, self.execs[at].seq);
+        match (child.outcome(), self.execs[at].status) {
+            (Ok(_), None) => {}
+            (Ok(_), Some(code)) => {
+                self.execs.swap_remove(at);
+                self.answer(peer, Kind::Ack, seq, &code.to_le_bytes());
+            }
+            (Err(failure), _) => {
+                self.execs.swap_remove(at);
+                self.refuse(peer, seq, &failure);
             }
         }
     }
@@ -261,6 +323,7 @@ impl Holder {
 
     /// The disk was full: tries again, and in the end lets output go so that the agent goes on.
     fn retry_disk(&mut self) {
+        self.feed();
         let since = self.full;
         for source in [Source::Out, Source::Err] {
             if self.channel.source(source).is_some() {
@@ -307,6 +370,11 @@ impl Holder {
             }
         }
         self.watch_sink(self.input.waiting() > 0);
+        if self.closing_input && self.input.waiting() == 0 {
+            self.closing_input = false;
+            drop(self.channel.close_input());
+            self.news();
+        }
     }
 
     /// Asks to be told when the terminal takes more, or no longer.
@@ -328,14 +396,13 @@ impl Holder {
         }
     }
 
-    /// Ends the input of a pipe session.
+    /// Ends the input of a pipe session, after what waits to be typed.
     pub(super) fn close_input(&mut self) -> bool {
         if self.channel.is_tty() {
             return false;
         }
-        self.watch_sink(false);
-        drop(self.channel.close_input());
-        self.news();
+        self.closing_input = true;
+        self.feed();
         true
     }
 
@@ -426,9 +493,8 @@ impl Holder {
     /// Tells programs what changed.
     pub(super) fn news(&mut self) {
         let json = serde_json::to_vec(&self.status()).unwrap_or_default();
-        for peer in self.peers.iter_mut().filter(|peer| peer.role == Role::Program) {
-            peer.answer(Kind::News, 0, &json);
-        }
+        // One that lets news pile up is cut off; it finds us again when it wants to.
+        self.peers.retain_mut(|peer| peer.role != Role::Program || peer.answer(Kind::News, 0, &json));
     }
 
     /// Sends what peers can take, and watches those that can take no more for now.
@@ -440,7 +506,7 @@ impl Holder {
                 gone.push(peer.id);
                 continue;
             }
-            let wanted = Interest { read: true, write: peer.is_stuck() };
+            let wanted = Interest { read: true, write: peer.waits() };
             if wanted != peer.interest {
                 peer.interest = wanted;
                 let _ = self.events.change(peer.fd(), PEERS + peer.id, wanted);
@@ -467,12 +533,24 @@ impl Holder {
             while self.channel.source(source).is_some() && Instant::now() < until {
                 let before = self.log.end();
                 self.pump(source);
-                if self.log.end() == before && self.full.is_none() {
-                    break;
+                if self.log.end() == before {
+                    if self.full.is_none() {
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_millis(50));
                 }
             }
         }
+        // What cannot be kept is a gap like any other.
+        for source in [Source::Out, Source::Err] {
+            while let Ok(n @ 1..) = self.channel.discard(source) {
+                self.log.skip(n as u64);
+            }
+        }
         let _ = self.log.mark(Mark::Time, micros());
+        // Before the record is there: whoever reads that may start the next run, with a socket of its own.
+        drop(self.listener.take());
+        let _ = std::fs::remove_file(self.home.join(Home::SOCKET));
         let mut record = self.ending.record(&self.tree, self.started.started, now());
         record.log_end = self.log.end();
         let written = (0..20).any(|attempt| {
@@ -484,8 +562,6 @@ impl Holder {
         if !written {
             eprintln!("wharf-holder: cannot write the exit record in {}", self.home.display());
         }
-        drop(self.listener.take());
-        let _ = std::fs::remove_file(self.home.join(Home::SOCKET));
         self.tree.group.remove();
         let json = serde_json::to_vec(&record)?;
         for (peer, seq) in std::mem::take(&mut self.ending.waiting) {
@@ -497,6 +573,11 @@ impl Holder {
         }
         let until = Instant::now() + FAREWELL;
         let mut happened = Vec::new();
+        // Only peers matter from here on.
+        self.events = Events::new()?;
+        for peer in &self.peers {
+            self.events.add(peer.fd(), PEERS + peer.id, peer.interest)?;
+        }
         loop {
             self.settle_peers();
             if self.peers.iter().all(Peer::is_done) || Instant::now() >= until {

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use super::start;
 use crate::linux::cgroup::Hierarchies;
-use crate::linux::{self, proc, spawn};
+use crate::linux::{self, own, proc};
 
 /// What every holder of this nursery starts with.
 pub(super) struct Nest {
@@ -42,26 +42,26 @@ pub fn main() -> ExitCode {
 }
 
 fn nursery() -> io::Result<()> {
-    spawn::close_inherited();
+    own::close_inherited();
     // Away from the terminal of whoever started the daemon.
     let _ = rustix::process::setsid();
-    let umask = spawn::private_umask();
+    let umask = own::private_umask();
     let nest = Nest { boot: proc::boot()?, cgroups: Hierarchies::here(), umask };
     std::env::set_current_dir("/")?;
-    let orders = spawn::take_stdin()?;
-    spawn::forget_children(true);
+    let orders = own::take_stdin()?;
+    own::forget_children(true);
     loop {
         let (mut byte, mut passed) = ([0_u8; 1], Vec::new());
         if linux::receive(&orders, &mut byte, &mut passed)? == 0 {
             return Ok(());
         }
         let Some(connection) = passed.pop() else { continue };
-        match spawn::fork_self() {
-            Ok(true) => {
+        match own::fork() {
+            Ok(0) => {
                 drop(orders);
                 return hatch(connection, &nest);
             }
-            Ok(false) => {}
+            Ok(_) => {}
             // The daemon sees the connection close, and says that the system is out of processes.
             Err(error) => eprintln!("wharf-holder: cannot fork: {error}"),
         }
@@ -69,7 +69,7 @@ fn nursery() -> io::Result<()> {
 }
 
 fn hatch(connection: OwnedFd, nest: &Nest) -> io::Result<()> {
-    spawn::forget_children(false);
+    own::forget_children(false);
     rustix::process::setsid()?;
     debug_assert!(connection.as_raw_fd() > 2, "the standard descriptors are never given away");
     start::serve(connection.into(), nest)

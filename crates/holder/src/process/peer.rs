@@ -16,6 +16,10 @@ use crate::linux::events::Interest;
 const FRAME: usize = 32 << 10;
 /// Answers that a peer lets pile up before it is taken for dead.
 const MOST_ANSWERS: usize = 256 << 10;
+/// Frames that one peer is sent before it is the others' turn.
+const TURNS: usize = 32;
+/// Descriptors that a peer may have passed and not used.
+const MOST_PASSED: usize = 8;
 /// What stands before the bytes in a frame of output.
 const OUTPUT_HEAD: usize = HEADER + 9;
 
@@ -48,6 +52,8 @@ pub(super) struct Peer {
     behind: Option<(Reader, Streams)>,
     /// The exit frame, to follow the last output.
     last: Option<Vec<u8>>,
+    /// It could have been sent more, had it not been the others' turn.
+    hungry: bool,
 }
 
 impl Peer {
@@ -65,6 +71,7 @@ impl Peer {
             position: None,
             behind: None,
             last: None,
+            hungry: false,
         })
     }
 
@@ -79,6 +86,7 @@ impl Peer {
         match linux::receive(&self.socket, &mut bytes, &mut self.passed) {
             Ok(0) => false,
             Ok(n) => {
+                self.passed.truncate(MOST_PASSED);
                 self.frames.push(&bytes[..n]);
                 true
             }
@@ -152,7 +160,8 @@ impl Peer {
 
     /// Sends what it can. False once the peer is gone.
     pub(super) fn flush(&mut self, log: &Path, end: Offset, scratch: &mut Vec<u8>) -> bool {
-        loop {
+        self.hungry = false;
+        for turn in 0.. {
             while self.sent < self.out.len() {
                 match linux::send(self.socket.as_fd(), &[IoSlice::new(&self.out[self.sent..])], &[]) {
                     Ok(n) => self.sent += n,
@@ -161,26 +170,34 @@ impl Peer {
             }
             (self.out, self.sent) = (Vec::new(), 0);
             match self.position {
-                Some(at) if at < end => {
-                    if self.catch_up(log, at, scratch).is_err() {
-                        return false;
-                    }
+                // Others wait for their turn, and a stop does.
+                Some(at) if at < end && turn >= TURNS => {
+                    self.hungry = true;
+                    return true;
                 }
+                Some(at) if at < end => match self.catch_up(log, at, scratch) {
+                    Ok(true) => {}
+                    // What is counted is not all there: the disk is full.
+                    Ok(false) if self.last.is_none() => return true,
+                    Ok(false) => self.out = self.last.take().unwrap_or_default(),
+                    Err(_) => return false,
+                },
                 _ => match self.last.take() {
                     Some(exit) => self.out = exit,
                     None => return true,
                 },
             }
         }
+        true
     }
 
-    /// Whether it waits for its socket to take more.
-    pub(super) fn is_stuck(&self) -> bool {
-        self.sent < self.out.len()
+    /// Whether it is to be told when its socket takes more.
+    pub(super) fn waits(&self) -> bool {
+        self.hungry || self.sent < self.out.len()
     }
 
-    /// Sends the next piece of the log.
-    fn catch_up(&mut self, log: &Path, at: Offset, scratch: &mut Vec<u8>) -> io::Result<()> {
+    /// Sends the next piece of the log. False where there is none.
+    fn catch_up(&mut self, log: &Path, at: Offset, scratch: &mut Vec<u8>) -> io::Result<bool> {
         let (mut reader, mut streams) = match self.behind.take() {
             Some(place) => place,
             None => (Reader::open(log, at)?, Streams::new()),
@@ -204,9 +221,9 @@ impl Peer {
                 self.behind = Some((reader, streams));
             }
             // It has caught up: what comes next is offered to it fresh.
-            Chunk::End => {}
+            Chunk::End => return Ok(false),
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Sends one frame of output; what does not go at once waits in `out`.

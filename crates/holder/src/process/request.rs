@@ -7,8 +7,8 @@ use wharf_model::{Code, Failure, Offset, Size};
 use super::holder::{Exec, Holder};
 use super::peer::Role;
 use crate::frame::{Header, Kind};
-use crate::linux::proc;
 use crate::linux::spawn::{self, Command};
+use crate::linux::{own, proc};
 use crate::wire::{self, Hello, Started, StopRequest};
 
 type Answer = Result<(), Failure>;
@@ -70,6 +70,9 @@ impl Holder {
 
     fn on_input(&mut self, id: u64, seq: u32, bytes: &[u8]) -> Answer {
         self.may_type(id)?;
+        if self.closing_input {
+            return Err(Failure::new(Code::Ended, "the session's input has been ended"));
+        }
         if self.ending.has_ended() {
             return Err(Failure::new(Code::Ended, "the command has ended"));
         }
@@ -201,8 +204,11 @@ impl Holder {
             .group
             .join(child.pid)
             .map_err(|error| Failure::system("cannot join the session's cgroup", &error))?;
-        let (pid, _) = child.run()?;
-        self.execs.push(Exec { pid, peer: id, seq });
+        // Heard of when it is known: a directory that hangs must not hang the session.
+        child.release();
+        let watched = self.watch_exec(child.pid, child.gate());
+        watched.map_err(|error| Failure::system("cannot watch a further command", &error))?;
+        self.execs.push(Exec { pid: child.pid, child: Some(child), status: None, peer: id, seq });
         Ok(())
     }
 
@@ -214,7 +220,7 @@ impl Holder {
         let [ready, log] = passed.as_slice() else {
             return Err(Failure::new(Code::Invalid, "a daemon needs two descriptors"));
         };
-        spawn::daemon(env, ready, log, self.umask)
+        own::daemon(env, ready, log, self.umask)
             .map_err(|error| Failure::system("cannot start the daemon", &error))?;
         self.answer(id, Kind::Ack, seq, &[]);
         Ok(())

@@ -20,7 +20,7 @@ use crate::linux::cgroup::Group;
 use crate::linux::events::{self, Events};
 use crate::linux::spawn::{self, Command};
 use crate::linux::tree::Tree;
-use crate::linux::{self, proc};
+use crate::linux::{self, own, proc};
 use crate::wire::{self, Resume, Start, Started};
 
 /// What a holder has ready before it knows for which session, so that a start need not wait for it.
@@ -33,7 +33,7 @@ struct Ready {
 
 impl Ready {
     fn prepare(nest: &Nest) -> io::Result<Self> {
-        spawn::subreaper(true)?;
+        own::subreaper(true)?;
         Ok(Self {
             holder: proc::identity(std::process::id() as i32, &nest.boot)?,
             signals: events::signals()?,
@@ -90,19 +90,25 @@ fn start(payload: &[u8], ready: Ready, nest: &Nest) -> Result<Holder, Failure> {
     let [control, ticket, argv, env] = wire::split_sections(payload).map_err(bad_frame)?;
     let start: Start = serde_json::from_slice(control).map_err(bad_frame)?;
     let home = start.home.as_path().to_owned();
+    let fresh = !home.join(Home::TICKET).exists();
     fs::create_dir_all(&home).map_err(|e| Failure::system(format!("cannot make {}", home.display()), &e))?;
     let made = begin(&start, home.clone(), [ticket, argv, env], ready, nest);
     if made.is_err() {
-        clear(&home, start.run);
+        clear(&home, start.run, fresh);
     }
     made
 }
 
-/// After a start that failed, nothing is left of it. The log of earlier runs is.
-fn clear(home: &Path, run: u32) {
+/// After a start that failed, nothing is left of what was made for it. The log of earlier runs is, and so is
+/// what the starter keeps in the directory.
+fn clear(home: &Path, run: u32, made: bool) {
     let _ = fs::remove_file(home.join(Home::SOCKET));
     if run <= 1 {
-        let _ = fs::remove_dir_all(home);
+        let _ = fs::remove_dir_all(home.join(Home::LOG));
+        if made {
+            let _ = fs::remove_file(home.join(Home::TICKET));
+        }
+        let _ = fs::remove_dir(home);
     }
 }
 
@@ -165,13 +171,8 @@ fn begin(
         }
         Ok((started, child.run()?.1))
     });
-    let (started, pidfd) = ran.inspect_err(|_| {
-        // A child that waits at its gate ends when the gate closes; then its cgroup can go.
-        while spawn::has_children() && spawn::wait_any().is_none() {
-            std::thread::yield_now();
-        }
-        tree.group.remove();
-    })?;
+    // A child that never ran is gone and reaped by now, so its cgroup can go too.
+    let (started, pidfd) = ran.inspect_err(|_| tree.group.remove())?;
     Ok(assemble(start, home, Parts { events, signals, listener, channel, log, tree, pidfd, started, umask }))
 }
 
@@ -192,8 +193,18 @@ fn resume(payload: &[u8], passed: Vec<OwnedFd>, ready: Ready, nest: &Nest) -> Re
     let _ = fs::remove_file(home.join(Home::SOCKET));
     let listener = listen(&home)?;
     started.holder = holder;
-    record::write_ticket(&home, ticket, &started.holder, &started.command, &started.scope, started.started)
-        .map_err(system("cannot write the ticket"))?;
+    let signed = record::write_ticket(
+        &home,
+        ticket,
+        &started.holder,
+        &started.command,
+        &started.scope,
+        started.started,
+    );
+    if let Err(error) = signed {
+        // A full disk is no reason to let go of the session: it is found by its socket all the same.
+        eprintln!("wharf-holder: cannot sign the ticket in {}: {error}", home.display());
+    }
     let foreign = Some((started.command.clone(), start.token.clone()));
     let tree = Tree { group: Group::reopen(&started.scope), foreign };
     let umask = start.umask.unwrap_or(nest.umask);
@@ -220,13 +231,13 @@ fn assemble(start: &Start, home: PathBuf, parts: Parts) -> Holder {
         events,
         signals,
         listener: Some(listener),
-        channel,
         log,
         tree,
         command: started.command.clone(),
         pidfd,
         started,
-        size: start.size.sane(),
+        size: channel.size().unwrap_or(start.size.sane()),
+        channel,
         umask,
         descriptors: start.descriptors,
         execs: Vec::new(),
@@ -240,6 +251,8 @@ fn assemble(start: &Start, home: PathBuf, parts: Parts) -> Holder {
         unreaped: None,
         scratch: Vec::new(),
         sink_watched: false,
+        closing_input: false,
+        deaf: None,
     }
 }
 

@@ -1,16 +1,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::{Request, State};
+use axum::{Extension, Json};
 use serde::Deserialize;
 use tokio::time::Instant;
 use wharf_api::LARGEST_WRITE;
+use wharf_api::linux::Peer;
 use wharf_model::{Code, Failure};
 
 use crate::app::App;
 use crate::input::{Key, Pieces, Query, announced};
 use crate::refusal::Answer;
+use crate::rights::Rights;
 
 /// What goes to the session at once. A shorter text is never mixed with what others type; a longer one is not
 /// mixed with what others write by this route.
@@ -25,6 +27,7 @@ pub(super) struct Within {
 pub(super) async fn write(
     State(app): State<Arc<App>>,
     Key(key): Key,
+    Extension(peer): Extension<Peer>,
     Query(query): Query<Within>,
     request: Request,
 ) -> Answer<Json<()>> {
@@ -32,6 +35,7 @@ pub(super) async fn write(
     let within = query.within_ms.map_or(PATIENCE, Duration::from_millis);
     let deadline = Instant::now() + within.min(Duration::from_secs(24 * 3600));
     let session = app.engine.find(&key).await?;
+    Rights::of(&app.engine, peer).over("type into", &[Arc::clone(&session)])?;
     let mut pieces = Pieces::new(request.into_body(), LARGEST_WRITE);
     let mut piece = pieces.next(PIECE).await?;
     let writer = app.writer(&session.id);
@@ -54,6 +58,11 @@ pub(super) async fn write(
     }
 }
 
-pub(super) async fn close(State(app): State<Arc<App>>, Key(key): Key) -> Answer<Json<()>> {
+pub(super) async fn close(
+    State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
+    Key(key): Key,
+) -> Answer<Json<()>> {
+    Rights::of(&app.engine, peer).over("end the input of", &[app.engine.find(&key).await?])?;
     Ok(Json(app.engine.close_input(&key).await?))
 }

@@ -27,9 +27,11 @@ pub(super) async fn show(
 
 pub(super) async fn resize(
     State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
     input::Key(key): input::Key,
     input::Json(size): input::Json<Size>,
 ) -> Answer<Json<()>> {
+    Rights::of(&app.engine, peer).over("resize", &[app.engine.find(&key).await?])?;
     Ok(Json(app.engine.resize(&key, size).await?))
 }
 
@@ -48,16 +50,21 @@ pub(super) async fn rename(
 
 pub(super) async fn env(
     State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
     input::Key(key): input::Key,
 ) -> Answer<Json<Vec<(Text, Text)>>> {
+    // Secrets live in variables; and who runs a further command in a session asks for them first.
+    Rights::of(&app.engine, peer).over("read the variables of", &[app.engine.find(&key).await?])?;
     Ok(Json(app.engine.env(&key).await?))
 }
 
 pub(super) async fn set_env(
     State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
     input::Key(key): input::Key,
     input::Json(request): input::Json<EnvRequest>,
 ) -> Answer<Json<()>> {
+    Rights::of(&app.engine, peer).over("change the variables of", &[app.engine.find(&key).await?])?;
     let engine = app.engine.clone();
     let work = async move { Ok(engine.set_env(&key, request.set, request.unset).await?) };
     app.work.carry_out(work).await.map(Json)
@@ -65,9 +72,11 @@ pub(super) async fn set_env(
 
 pub(super) async fn pipe(
     State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
     input::Key(key): input::Key,
     input::Json(request): input::Json<PipeRequest>,
 ) -> Answer<Json<()>> {
+    Rights::of(&app.engine, peer).over("copy the output of", &[app.engine.find(&key).await?])?;
     let engine = app.engine.clone();
     let work = async move { Ok(engine.pipe(&key, request.file, request.from_start).await?) };
     app.work.carry_out(work).await.map(Json)

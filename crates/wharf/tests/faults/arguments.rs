@@ -15,7 +15,9 @@ fn run(ground: &Ground, args: &[&OsStr]) -> Ran {
 #[test]
 fn a_session_runs_in_any_directory() {
     let ground = Ground::new();
-    for name in [&b"with space"[..], b"new\nline", b"\xff\xfe", b"-rf", b"$(touch x)", b"'\"", "🚢".as_bytes()] {
+    for name in
+        [&b"with space"[..], b"new\nline", b"\xff\xfe", b"-rf", b"$(touch x)", b"'\"", "🚢".as_bytes()]
+    {
         let dir = ground.home().join(OsStr::from_bytes(name));
         fs::create_dir(&dir).unwrap();
         let ran = run(&ground, &["-w".as_ref(), dir.as_os_str(), "--".as_ref(), "pwd".as_ref()]);
@@ -35,8 +37,24 @@ fn a_session_runs_in_any_directory() {
 fn arguments_arrive_as_they_are() {
     let ground = Ground::new();
     let odd: Vec<OsString> = [
-        &b"-"[..], b"--", b"-rf", b"--help", b"--name=x", b"", b" ", b"a\nb", b"\xff\xfe", b"$(touch x)", b"`x`", b"'\"\\",
-        b"*", b"~", b"\x1b[2J", b"--version", b"-h", b"%s",
+        &b"-"[..],
+        b"--",
+        b"-rf",
+        b"--help",
+        b"--name=x",
+        b"",
+        b" ",
+        b"a\nb",
+        b"\xff\xfe",
+        b"$(touch x)",
+        b"`x`",
+        b"'\"\\",
+        b"*",
+        b"~",
+        b"\x1b[2J",
+        b"--version",
+        b"-h",
+        b"%s",
     ]
     .iter()
     .map(|bytes| OsString::from_vec(bytes.to_vec()))
@@ -56,7 +74,15 @@ fn arguments_arrive_as_they_are() {
 #[test]
 fn variables_arrive_as_they_are_and_do_nothing_to_us() {
     let ground = Ground::new();
-    let mut command = ground.command(&["run", "-a", "--no-tty", "-e", "LINES2=a\nb\n", "-e", "LD_PRELOAD=/nonexistent/evil.so"]);
+    let mut command = ground.command(&[
+        "run",
+        "-a",
+        "--no-tty",
+        "-e",
+        "LINES2=a\nb\n",
+        "-e",
+        "LD_PRELOAD=/nonexistent/evil.so",
+    ]);
     command.args(["-e", "EMPTY=", "-e", "EQUALS=a=b=c", "-e", "WEIRD-NAME.x=1", "-e"]);
     command.arg(OsStr::from_bytes(b"BYTES=\xff\xfe")).args(["--", "env", "-0"]);
     // Of the caller's own as well.
@@ -65,8 +91,14 @@ fn variables_arrive_as_they_are_and_do_nothing_to_us() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     let vars: Vec<&[u8]> = ran.bytes.split(|byte| *byte == 0).collect();
     for expected in [
-        &b"LINES2=a\nb\n"[..], b"LD_PRELOAD=/nonexistent/evil.so", b"EMPTY=", b"EQUALS=a=b=c", b"WEIRD-NAME.x=1",
-        b"BYTES=\xff\xfe", b"FROM_CALLER=x\ny", b"ODD\xff=\xfe",
+        &b"LINES2=a\nb\n"[..],
+        b"LD_PRELOAD=/nonexistent/evil.so",
+        b"EMPTY=",
+        b"EQUALS=a=b=c",
+        b"WEIRD-NAME.x=1",
+        b"BYTES=\xff\xfe",
+        b"FROM_CALLER=x\ny",
+        b"ODD\xff=\xfe",
     ] {
         assert!(vars.contains(&expected), "{:?} is missing", OsStr::from_bytes(expected));
     }
@@ -77,7 +109,11 @@ fn variables_arrive_as_they_are_and_do_nothing_to_us() {
         }
     }
     // What is the session's does not reach the daemon or a holder.
-    ground.start("one", &["-e", "SECRET_MARK=hunter2", "-e", "LD_PRELOAD=/nonexistent/evil.so"], &["sleep", "1000"]);
+    ground.start(
+        "one",
+        &["-e", "SECRET_MARK=hunter2", "-e", "LD_PRELOAD=/nonexistent/evil.so"],
+        &["sleep", "1000"],
+    );
     let command = ground.pid("one");
     for pid in ground.processes().into_iter().filter(|pid| *pid != command) {
         let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -98,7 +134,7 @@ fn two_megabytes_of_variables_fit_or_are_refused() {
     ground.start("fits", &[&options[..], &["--no-tty"]].concat(), &["sh", "-c", "echo ${#BIG_9}"]);
     assert_eq!(ground.run(&["wait", "fits"]).code, 0);
     assert_eq!(ground.log("fits"), b"100000\n");
-    for count in [30, 400] {
+    for count in [30, 150] {
         write(count);
         let ran = ground.run(&[&["run", "-d", "--name", "large"], &options[..], &["--", "true"]].concat());
         assert_eq!(ran.code, 125, "{count}: {ran:#?}");

@@ -25,22 +25,29 @@ fn chaos_daemons_killed_while_commands_run() {
     let pids: Vec<i32> = agents.iter().map(|name| ground.pid(name)).collect();
     let over = AtomicBool::new(false);
     let ran: BTreeMap<String, Ran> = std::thread::scope(|scope| {
-        let starting: Vec<_> = (0..2).map(|who| scope.spawn({
-            let (ground, over) = (&ground, &over);
-            move || {
-                let mut ran = BTreeMap::new();
-                for i in 0.. {
-                    if over.load(Ordering::Relaxed) {
-                        break;
+        let starting: Vec<_> = (0..2)
+            .map(|who| {
+                scope.spawn({
+                    let (ground, over) = (&ground, &over);
+                    move || {
+                        let mut ran = BTreeMap::new();
+                        for i in 0.. {
+                            if over.load(Ordering::Relaxed) {
+                                break;
+                            }
+                            let name = format!("r-{who}-{i}");
+                            ran.insert(
+                                name.clone(),
+                                ground.run(&["run", "-d", "--name", &name, "--", "sh", "-c", "exit 3"]),
+                            );
+                            let listed = ground.run(&["ls", "--json"]);
+                            assert!(listed.code == 0 || UNREACHED.contains(&listed.code), "{listed:#?}");
+                        }
+                        ran
                     }
-                    let name = format!("r-{who}-{i}");
-                    ran.insert(name.clone(), ground.run(&["run", "-d", "--name", &name, "--", "sh", "-c", "exit 3"]));
-                    let listed = ground.run(&["ls", "--json"]);
-                    assert!(listed.code == 0 || UNREACHED.contains(&listed.code), "{listed:#?}");
-                }
-                ran
-            }
-        })).collect();
+                })
+            })
+            .collect();
         for _ in 0..20 {
             assert!(until(|| ground.locked_by().is_some()), "no daemon came");
             moments.within(Duration::from_millis(120));
@@ -83,17 +90,19 @@ fn creates_and(sent: Signal) {
     let mut moments = Moments::new();
     let daemon = ground.locked_by().expect("it runs");
     let ran: BTreeMap<String, Ran> = std::thread::scope(|scope| {
-        let creating: Vec<_> = (0..10).map(|who| {
-            let ground = &ground;
-            scope.spawn(move || {
-                let names = (0..10).map(|i| format!("c-{who}-{i}"));
-                let create = |name: String| {
-                    let ran = ground.run(&["run", "-d", "--name", &name, "--", "sleep", "1000"]);
-                    (name, ran)
-                };
-                names.map(create).collect::<Vec<_>>()
+        let creating: Vec<_> = (0..10)
+            .map(|who| {
+                let ground = &ground;
+                scope.spawn(move || {
+                    let names = (0..10).map(|i| format!("c-{who}-{i}"));
+                    let create = |name: String| {
+                        let ran = ground.run(&["run", "-d", "--name", &name, "--", "sleep", "1000"]);
+                        (name, ran)
+                    };
+                    names.map(create).collect::<Vec<_>>()
+                })
             })
-        }).collect();
+            .collect();
         let names = ground.state().join("names");
         let begun = || std::fs::read_dir(&names).map_or(0, Iterator::count);
         assert!(until(|| begun() > 20), "the creates do not begin");
@@ -106,7 +115,10 @@ fn creates_and(sent: Signal) {
     let states = ground.states();
     for (name, ran) in &ran {
         match ran.code {
-            0 => assert_eq!((&*ran.out, states.get(name).map(String::as_str)), (&*format!("{name}\n"), Some("running"))),
+            0 => assert_eq!(
+                (&*ran.out, states.get(name).map(String::as_str)),
+                (&*format!("{name}\n"), Some("running"))
+            ),
             _ => assert!(UNREACHED.contains(&ran.code) && ran.err.contains("wharf: "), "{name}: {ran:#?}"),
         }
     }
@@ -116,7 +128,10 @@ fn creates_and(sent: Signal) {
 
     // One command for each session that runs, one holder, and not one more of either.
     let list = ground.json(&["ls", "--json"]);
-    let mut listed: BTreeMap<&str, u32> = list.as_array().unwrap().iter()
+    let mut listed: BTreeMap<&str, u32> = list
+        .as_array()
+        .unwrap()
+        .iter()
         .filter(|session| session["state"] == "running")
         .map(|session| (session["id"].as_str().unwrap(), 0))
         .collect();
@@ -127,12 +142,16 @@ fn creates_and(sent: Signal) {
         }
     }
     assert!(listed.values().all(|count| *count == 1), "{listed:?}");
-    let holders: Vec<i32> = list.as_array().unwrap().iter()
+    let holders: Vec<i32> = list
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|session| ground.holder(session["name"].as_str().unwrap()))
         .collect();
     let is_holder = |pid: &i32| describe(*pid).contains("wharf-holder");
     // The daemon's nursery and its two spares hold nothing.
-    let others = || ground.processes().into_iter().filter(is_holder).filter(|pid| !holders.contains(pid)).count();
+    let others =
+        || ground.processes().into_iter().filter(is_holder).filter(|pid| !holders.contains(pid)).count();
     assert!(until(|| others() <= 3), "{} holders hold nothing", others());
 }
 

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use crate::ground::Ground;
 use crate::support::{Ran, lives, signal, until};
 
-fn daemon(ground: &Ground) -> Child {
+fn daemon_run(ground: &Ground) -> Child {
     ground
         .command(&["daemon", "run"])
         .stdout(Stdio::piped())
@@ -21,7 +21,7 @@ fn daemon(ground: &Ground) -> Child {
 #[test]
 fn of_daemons_started_at_once_one_wins_and_the_others_say_who() {
     let ground = Ground::new();
-    let mut all: Vec<Child> = (0..8).map(|_| daemon(&ground)).collect();
+    let mut all: Vec<Child> = (0..8).map(|_| daemon_run(&ground)).collect();
     let ended = |child: &mut Child| child.try_wait().expect("a child of ours").is_some();
     assert!(until(|| all.iter_mut().filter_map(|child| ended(child).then_some(())).count() == 7));
     assert!(until(|| ground.daemon_pid().is_some()), "no daemon answers");
@@ -128,34 +128,40 @@ fn a_socket_that_is_deleted_is_made_again_by_the_same_daemon() {
     assert_eq!(ground.daemon_pid(), daemon);
 }
 
-#[test]
-fn a_state_directory_that_is_deleted_is_a_new_instance() {
+/// The state directory goes while a session runs. `wait` says whether a command comes at once or later.
+fn deleted_under_sessions(wait: bool) {
     let ground = Ground::new();
-    ground.ok(&["daemon", "start"]);
-    let old = ground.daemon_pid().unwrap();
+    ground.start("one", &[], &["sleep", "1000"]);
+    let (pid, daemon) = (ground.pid("one"), ground.daemon_pid());
     fs::remove_dir_all(ground.state()).unwrap();
-    ground.start("one", &[], &["cat"]);
-    ground.ok(&["write", "one", "hello\r"]);
-    ground.until_log("one", "hello\r\nhello");
-    // Whichever daemon has it now: there is one, it has the lock, and commands go on working.
-    let daemons = || ground.processes().into_iter().filter(|pid| is_daemon(*pid)).collect::<Vec<_>>();
-    assert!(until(|| daemons().len() == 1 && ground.locked_by() == daemons().first().copied()), "{:?}", daemons());
+    if wait {
+        assert!(until(|| ground.state().join("daemon.sock").exists()), "it is not made again");
+    }
     ground.start("two", &[], &["cat"]);
+    ground.ok(&["write", "two", "hello\r"]);
+    ground.until_log("two", "hello\r\nhello");
+    // The daemon that knows the first session is still the only one, and can end it.
+    let daemons = || ground.processes().into_iter().filter(|pid| is_daemon(*pid)).collect::<Vec<_>>();
+    assert!(until(|| daemons().len() == 1 && ground.locked_by() == daemon), "{:?}", daemons());
+    assert_eq!(ground.daemon_pid(), daemon);
     let states = ground.states();
     assert_eq!((states.len(), &*states["one"], &*states["two"]), (2, "running", "running"));
-    println!("the old daemon {}", if lives(old) { "stayed" } else { "left" });
+    assert_eq!(ground.pid("one"), pid);
+    ground.ok(&["kill", "one"]);
+    assert!(!lives(pid));
+    // Another one is refused as ever.
+    let ran = Ran::from(daemon_run(&ground).wait_with_output().unwrap());
+    assert_eq!(ran.code, 7, "{ran:#?}");
 }
 
 #[test]
-fn a_state_directory_that_is_deleted_under_sessions_can_still_be_ended() {
-    let ground = Ground::new();
-    ground.start("one", &[], &["sleep", "1000"]);
-    let pid = ground.pid("one");
-    fs::remove_dir_all(ground.state()).unwrap();
-    ground.start("two", &[], &["cat"]);
-    assert!(until(|| ground.states().get("two").is_some_and(|state| state == "running")));
-    // No second copy, and no process that nobody can end: it goes with its instance, or is still listed.
-    assert!(until(|| !lives(pid) || ground.states().contains_key("one")), "{pid} runs and is not listed");
+fn a_state_directory_that_is_deleted_is_made_again() {
+    deleted_under_sessions(true);
+}
+
+#[test]
+fn a_state_directory_that_is_deleted_is_made_again_for_a_command_that_comes_at_once() {
+    deleted_under_sessions(false);
 }
 
 fn is_daemon(pid: i32) -> bool {

@@ -142,7 +142,9 @@ fn output_that_did_not_fit_is_an_explicit_gap() {
         assert!(ran.err.contains("bytes are gone here, from "), "{:?}", ran.err);
         assert!(ran.out.starts_with("before"), "{:?}", &ran.out[..ran.out.len().min(100)]);
         // What is shown and what is gone is everything: positions tell how much.
-        let number = |word: &str| ran.err.split(word).nth(1).unwrap().split_whitespace().next().unwrap().parse::<usize>().unwrap();
+        let number = |word: &str| {
+            ran.err.split(word).nth(1).unwrap().split_whitespace().next().unwrap().parse::<usize>().unwrap()
+        };
         assert!(number(" to ") > number("from "), "{:?}", ran.err);
     });
 }

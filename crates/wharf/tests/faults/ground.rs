@@ -124,7 +124,8 @@ pub(crate) fn processes(home: &Path) -> Vec<i32> {
 }
 
 fn belongs(pid: i32, home: &[u8]) -> bool {
-    let below = |path: PathBuf| fs::read_link(path).is_ok_and(|at| at.as_os_str().as_bytes().starts_with(home));
+    let below =
+        |path: PathBuf| fs::read_link(path).is_ok_and(|at| at.as_os_str().as_bytes().starts_with(home));
     let proc = PathBuf::from(format!("/proc/{pid}"));
     if below(proc.join("cwd")) {
         return true;

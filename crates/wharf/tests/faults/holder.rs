@@ -17,7 +17,10 @@ fn a_killed_holder_is_replaced_and_the_session_goes_on() {
         for round in 0..3 {
             let old = ground.holder(name);
             kill(old);
-            assert!(until(|| ground.holder(name) != old && lives(ground.holder(name))), "it was not replaced");
+            assert!(
+                until(|| ground.holder(name) != old && lives(ground.holder(name))),
+                "it was not replaced"
+            );
             let shown = ground.show(name);
             assert_eq!((&shown["state"], &shown["pid"]), (&"running".into(), &pid.into()), "{shown}");
             ground.ok(&["write", name, &format!("round{round}\n")]);
@@ -34,7 +37,8 @@ fn a_killed_holder_is_replaced_and_the_session_goes_on() {
 #[test]
 fn a_replaced_holder_can_be_stopped_with_its_whole_tree() {
     let ground = Ground::new();
-    let script = "setsid sh -c 'trap \"\" TERM HUP; echo $$ > child; while :; do sleep 0.05; done' & sleep 1000";
+    let script =
+        "setsid sh -c 'trap \"\" TERM HUP; echo $$ > child; while :; do sleep 0.05; done' & sleep 1000";
     ground.start("one", &[], &["sh", "-c", script]);
     let child = || fs::read_to_string(ground.home().join("child")).ok()?.trim().parse::<i32>().ok();
     assert!(until(|| child().is_some()));
@@ -76,7 +80,8 @@ fn holder_and_daemon_killed_is_one_lost_session_and_nothing_else() {
     let refused = ground.run(&["write", "lost", "x"]);
     assert!(refused.code != 0 && refused.err.contains("wharf: "), "{refused:#?}");
 
-    let strays = || ground.processes().into_iter().filter(|pid| session_of(*pid).as_ref() == Some(&id)).count();
+    let strays =
+        || ground.processes().into_iter().filter(|pid| session_of(*pid).as_ref() == Some(&id)).count();
     if strays() > 0 {
         let swept = ground.ok(&["gc"]);
         assert!(swept.contains("processes of session lost"), "{swept}");

@@ -64,7 +64,9 @@ fn no_home_is_said_so() {
     let ground = Ground::new();
     let odd: [Option<OsString>; 3] = [None, Some("".into()), Some("relative/home".into())];
     for home in odd {
-        for args in [&["ls"][..], &["run", "-d", "--", "true"], &["logs", "x"], &["daemon", "status"], &["doctor"]] {
+        for args in
+            [&["ls"][..], &["run", "-d", "--", "true"], &["logs", "x"], &["daemon", "status"], &["doctor"]]
+        {
             let mut command = ground.command(args);
             match &home {
                 None => command.env_remove("HOME"),

@@ -7,8 +7,34 @@ use crate::support::{Ran, lives};
 
 fn hostile() -> Vec<String> {
     let list = [
-        "", ".", "..", "/", "-rf", "a\nb", "$(x)", "#(x)", "=x", "a.b:c", "🚢", "a b", "../x", "a/b", "/etc/passwd",
-        "-", "--", "--all", "\u{202e}abc", "a\tb", "*", "~", "%2e%2e", "a\\b", "\x1b[2J", ".hidden", "é", "a\r",
+        "",
+        ".",
+        "..",
+        "/",
+        "-rf",
+        "a\nb",
+        "$(x)",
+        "#(x)",
+        "=x",
+        "a.b:c",
+        "🚢",
+        "a b",
+        "../x",
+        "a/b",
+        "/etc/passwd",
+        "-",
+        "--",
+        "--all",
+        "\u{202e}abc",
+        "a\tb",
+        "*",
+        "~",
+        "%2e%2e",
+        "a\\b",
+        "\x1b[2J",
+        ".hidden",
+        "é",
+        "a\r",
     ];
     list.iter().map(ToString::to_string).chain(["x".repeat(65), "x".repeat(4096)]).collect()
 }
@@ -48,7 +74,8 @@ fn a_name_that_is_the_start_of_others_means_itself_alone() {
     let start = |name: &str| ground.start(name, &["-g", name], &["sleep", "1000"]);
     names.iter().for_each(|name| start(name));
     let running = || {
-        let mut names: Vec<String> = ground.ok(&["ls", "-q", "--running"]).lines().map(str::to_owned).collect();
+        let mut names: Vec<String> =
+            ground.ok(&["ls", "-q", "--running"]).lines().map(str::to_owned).collect();
         names.sort();
         names
     };
@@ -107,7 +134,8 @@ fn the_name_of_an_ended_session_can_be_used_again_and_of_a_live_one_cannot() {
     }
     // Each of them is in the history with its own code, and only the last has the name.
     let list = ground.json(&["ls", "--json"]);
-    let codes: Vec<_> = list.as_array().unwrap().iter().map(|session| session["exit"]["code"].as_i64()).collect();
+    let codes: Vec<_> =
+        list.as_array().unwrap().iter().map(|session| session["exit"]["code"].as_i64()).collect();
     assert_eq!(codes, [Some(0), Some(1), Some(2)], "{list}");
     assert_eq!(ground.show("one")["exit"]["code"], 2);
 }
@@ -138,10 +166,25 @@ fn unknown_names_are_code_3() {
     let ground = Ground::new();
     ground.ok(&["daemon", "start"]);
     for args in [
-        &["show", "x"][..], &["logs", "x"], &["attach", "x"], &["keys", "x", "Enter"], &["write", "x", "y"],
-        &["interrupt", "x"], &["escape", "x"], &["signal", "x", "TERM"], &["stop", "x"], &["kill", "x"], &["rm", "x"],
-        &["rename", "x", "y"], &["restart", "x"], &["wait", "x"], &["exec", "x", "--", "true"], &["env", "x"],
-        &["stats", "x"], &["pipe", "x", "file"], &["record", "export", "x"],
+        &["show", "x"][..],
+        &["logs", "x"],
+        &["attach", "x"],
+        &["keys", "x", "Enter"],
+        &["write", "x", "y"],
+        &["interrupt", "x"],
+        &["escape", "x"],
+        &["signal", "x", "TERM"],
+        &["stop", "x"],
+        &["kill", "x"],
+        &["rm", "x"],
+        &["rename", "x", "y"],
+        &["restart", "x"],
+        &["wait", "x"],
+        &["exec", "x", "--", "true"],
+        &["env", "x"],
+        &["stats", "x"],
+        &["pipe", "x", "file"],
+        &["record", "export", "x"],
     ] {
         let ran = ground.run(args);
         assert_eq!(ran.code, 3, "{args:?}: {ran:#?}");

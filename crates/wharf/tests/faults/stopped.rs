@@ -33,7 +33,7 @@ fn a_stopped_daemon_stops_nothing_else() {
     assert!(ground.run(&["record", "export", "one"]).out.contains("typed"));
 
     let begun = Instant::now();
-    let asking: Vec<_> = [&["ls"][..], &["show", "one"], &["daemon", "status"], &["run", "-d", "--", "true"]]
+    let asking: Vec<_> = [&["ls"][..], &["show", "one"], &["daemon", "status"]]
         .into_iter()
         .map(|args| {
             let mut command = ground.command(args);
@@ -43,11 +43,6 @@ fn a_stopped_daemon_stops_nothing_else() {
     for (args, asked) in asking {
         let (output, ended) = asked.join().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        if args[0] == "run" {
-            // It may take longer, because a start may.
-            assert_eq!(output.status.code(), Some(124), "{said}");
-            continue;
-        }
         assert!(ended - begun < DEADLINE, "{args:?} took {:?}", ended - begun);
         assert_eq!(output.status.code(), Some(124), "{args:?}: {said}");
         assert!(said.contains("did not answer within") && said.contains("hint: "), "{args:?}: {said}");

@@ -34,7 +34,8 @@ fn sqlite(path: &Path, sql: &str) {
 }
 
 fn asides(wharf: &Wharf) -> Vec<String> {
-    let names = fs::read_dir(wharf.state()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names =
+        fs::read_dir(wharf.state()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let bad = names.filter(|name| name.starts_with("store.db.bad-"));
     bad.filter(|name| !name.ends_with("-wal") && !name.ends_with("-shm")).collect()
 }
@@ -62,7 +63,11 @@ fn a_store_that_cannot_be_read_is_kept_aside_and_built_anew() {
         let expected = expected.map(|(name, state)| (name.to_owned(), state.to_owned()));
         assert_eq!(states.into_iter().collect::<Vec<_>>(), expected, "{how}");
         let live = ground.show("live");
-        assert_eq!((&live["pid"], &live["group"], &live["labels"]["k"]), (&pid.into(), &"group".into(), &"v".into()), "{how}");
+        assert_eq!(
+            (&live["pid"], &live["group"], &live["labels"]["k"]),
+            (&pid.into(), &"group".into(), &"v".into()),
+            "{how}"
+        );
         assert_eq!(ground.run(&["wait", "over"]).code, 4, "{how}");
         assert_eq!(ground.log("over"), b"said\r\n", "{how}");
         let kept = asides(&ground);

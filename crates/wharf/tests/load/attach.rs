@@ -66,7 +66,11 @@ fn a_terminal_that_is_closed_detaches() {
 #[test]
 fn a_storm_of_resizes_ends_at_the_last_size() {
     let wharf = Wharf::new();
-    wharf.start("one", &[], &["sh", "-c", "trap 'stty size' WINCH; echo ready; while :; do sleep 0.02; done"]);
+    wharf.start(
+        "one",
+        &[],
+        &["sh", "-c", "trap 'stty size' WINCH; echo ready; while :; do sleep 0.02; done"],
+    );
     wharf.until_log("one", "ready");
     let mut pty = attach(&wharf, "one");
     pty.until("attached to one");
@@ -109,7 +113,6 @@ fn fifty_returns_to_a_screen_full_of_questions_type_nothing() {
     let got = || std::fs::read(wharf.home().join("got")).unwrap_or_default();
     assert!(until(|| got().ends_with(b"end")), "{:?}", got());
     assert_eq!(String::from_utf8_lossy(&got()), "end", "the replay typed into the agent");
-    // A question that is asked now reaches the terminal, and its answer the application.
 }
 
 /// Answers as a terminal would whatever was asked on it.

@@ -7,9 +7,10 @@ use crate::tools::{Bystander, MARK, marked, show, within};
 const BOMB: &str = r#"
 use POSIX;
 $SIG{TERM} = $SIG{HUP} = 'IGNORE';
-my $depth = 0;
-while ($depth < 8) { $depth++; my $pid = fork(); last if !defined $pid; if ($pid) { next } }
-while (1) { my $pid = fork(); if ($pid) { POSIX::_exit(0) } select(undef, undef, undef, 0.05) }
+my $first = $$;
+for (1..8) { fork() }
+sleep 1000 while $$ == $first;
+while (1) { my $pid = fork(); if ($pid) { POSIX::_exit(0) } select(undef, undef, undef, 0.2) }
 "#;
 
 fn bomb(options: &[&str], argv: &[&str], most: usize) {

@@ -27,7 +27,8 @@ fn a_hundred_at_once_come_and_go() {
     let sessions = sessions.as_array().unwrap();
     let names: BTreeSet<&str> = sessions.iter().map(|session| session["name"].as_str().unwrap()).collect();
     assert_eq!((sessions.len(), names.len()), (100, 100), "{names:?}");
-    let pids: BTreeSet<i32> = sessions.iter().map(|session| session["pid"].as_i64().unwrap() as i32).collect();
+    let pids: BTreeSet<i32> =
+        sessions.iter().map(|session| session["pid"].as_i64().unwrap() as i32).collect();
     assert_eq!(pids.len(), 100, "a process is of two sessions");
     for session in sessions {
         assert_eq!(session["state"], "running", "{session}");
@@ -64,7 +65,8 @@ fn creating_and_removing_at_once_loses_no_update() {
     });
     let sessions = wharf.json(&["ls", "--json"]);
     for n in 0..60 {
-        let find = |name: &str| sessions.as_array().unwrap().iter().find(|session| session["name"] == name).cloned();
+        let find =
+            |name: &str| sessions.as_array().unwrap().iter().find(|session| session["name"] == name).cloned();
         let (old, new) = (find(&format!("s{n}")), find(&format!("s{n}-new")));
         match n % 3 {
             0 => assert_eq!((old, new), (None, None)),

@@ -6,7 +6,8 @@ use crate::tools::{descriptors, holder, pid};
 /// Waits until a process has become `sleep`, past the loader with its libraries, and gives what it has open.
 #[track_caller]
 fn of_sleep(pid: i32) -> Vec<(u32, String)> {
-    let is_sleep = || std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n");
+    let is_sleep =
+        || std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n");
     assert!(until(|| is_sleep() && descriptors(pid).len() == 3), "{:?}", descriptors(pid));
     descriptors(pid).into_iter().collect()
 }

@@ -70,7 +70,8 @@ fn without_terminals_the_next_is_refused_and_the_rest_go_on() {
     let wharf = Wharf::new();
     let lines = "mount -t devpts -o newinstance,ptmxmode=0666,mode=620,max=10 devpts /dev/pts\n\
                  mount --bind /dev/pts/ptmx /dev/ptmx";
-    let started: Ran = unshared(&wharf, lines, &["run", "-d", "--name", "s0", "--", "cat"]).output().unwrap().into();
+    let started: Ran =
+        unshared(&wharf, lines, &["run", "-d", "--name", "s0", "--", "cat"]).output().unwrap().into();
     assert_eq!(started.code, 0, "{started:#?}");
     wharf.ok(&["rm", "-f", "s0"]);
     let (refusal, count) = fill(&wharf, 30);

@@ -96,7 +96,11 @@ fn more_arguments_than_the_system_takes_are_refused() {
     let script = wharf.home().join("many.sh");
     std::fs::write(&script, format!("w={word}\nexec \"$@\" {}\n", "$w ".repeat(30))).unwrap();
     let mut shell = Command::new("prlimit");
-    shell.args(["--stack=67108864:67108864", "sh"]).arg(&script).arg(plain.get_program()).args(plain.get_args());
+    shell
+        .args(["--stack=67108864:67108864", "sh"])
+        .arg(&script)
+        .arg(plain.get_program())
+        .args(plain.get_args());
     shell.env_clear();
     for (name, value) in plain.get_envs() {
         if let Some(value) = value {

@@ -7,7 +7,9 @@ use crate::tools::{holder, memory, show, within};
 fn a_paste_of_three_megabytes_at_a_slow_reader_arrives_whole() {
     const SIZE: usize = 3 << 20;
     let wharf = Wharf::new();
-    let script = format!("stty raw -echo; echo ready; until [ -e go ]; do sleep 0.02; done; head -c {SIZE} > got; echo done; exec cat");
+    let script = format!(
+        "stty raw -echo; echo ready; until [ -e go ]; do sleep 0.02; done; head -c {SIZE} > got; echo done; exec cat"
+    );
     wharf.start("one", &[], &["sh", "-c", &script]);
     wharf.until_log("one", "ready");
     let mut pty = Pty::spawn(wharf.command(&["attach", "one"]), (80, 24));

@@ -97,7 +97,8 @@ fn twenty_five_readers_of_which_five_stand_still() {
         })
         .collect();
     wharf.ok(&["write", "one", "\n"]);
-    let end = || wharf.json(&["stats", "one", "--json"]).pointer("/0/log_end").and_then(serde_json::Value::as_u64);
+    let end =
+        || wharf.json(&["stats", "one", "--json"]).pointer("/0/log_end").and_then(serde_json::Value::as_u64);
     let begun = std::time::Instant::now();
     assert!(until(|| end() == Some(TOTAL as u64)), "{:?} of {TOTAL}", end());
     eprintln!("50 MB with 25 readers took {:?}", begun.elapsed());

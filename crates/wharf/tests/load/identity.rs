@@ -1,8 +1,10 @@
+use std::time::Duration;
+
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::{Wharf, lives, until};
-use crate::tools::{Bystander, send, show};
+use crate::tools::{Bystander, send, show, within};
 
 fn start_time(pid: i32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -42,9 +44,17 @@ fn a_pid_that_is_somebody_elses_by_now_is_never_signalled() {
             ticket["holder"] = ticket["command"].clone();
         }
         std::fs::write(&path, serde_json::to_vec(&ticket).unwrap()).unwrap();
-        let session = show(&wharf, "one");
+        // And a daemon that finds it is not held up by it.
+        let session = within(Duration::from_secs(1), "a new daemon", || show(&wharf, "one"));
         assert_eq!(session["state"], "lost", "{case}: {session}");
-        for verb in [&["signal", "one", "TERM"][..], &["stop", "-t", "0.1", "one"], &["kill", "one"], &["gc"], &["rm", "-f", "one"]] {
+        assert_eq!(session["detail"], Value::Null);
+        for verb in [
+            &["signal", "one", "TERM"][..],
+            &["stop", "-t", "0.1", "one"],
+            &["kill", "one"],
+            &["gc"],
+            &["rm", "-f", "one"],
+        ] {
             wharf.run(verb);
             bystander.must_live();
         }

@@ -8,9 +8,11 @@ fn pattern(size: usize) -> Vec<u8> {
 }
 
 /// An agent that reads only once it is told to, and keeps what it read.
-fn late(wharf: &Wharf, name: &str, tty: bool, size: usize) {
+fn late(wharf: &Wharf, name: &str, tty: bool, read: &str) {
     let raw = if tty { "stty raw -echo; " } else { "" };
-    let script = format!("{raw}echo ready; until [ -e go-{name} ]; do sleep 0.02; done; head -c {size} > got-{name}; echo done");
+    let script = format!(
+        "{raw}echo ready; until [ -e go-{name} ]; do sleep 0.02; done; {read} > got-{name}; echo done"
+    );
     wharf.start(name, if tty { &[] } else { &["--no-tty"] }, &["sh", "-c", &script]);
     wharf.until_log(name, "ready");
 }
@@ -25,10 +27,11 @@ fn any_amount_arrives_whole_at_an_agent_that_reads_late() {
     for tty in [true, false] {
         for size in [1, 4 << 10, 1 << 20, 16 << 20] {
             let (name, bytes) = (format!("s{size}-{tty}"), pattern(size));
-            late(&wharf, &name, tty, size);
+            late(&wharf, &name, tty, &format!("head -c {size}"));
             std::thread::scope(|scope| {
                 let (wharf, name, sent) = (&wharf, &name, &bytes);
-                let writer = scope.spawn(move || wharf.run_with(&["write", "--timeout", "20", name, "-"], sent));
+                let writer =
+                    scope.spawn(move || wharf.run_with(&["write", "--timeout", "20", name, "-"], sent));
                 if size > 1 << 20 {
                     // It waits, and nothing else does.
                     within(Duration::from_secs(1), "ls", || wharf.ok(&["ls"]));
@@ -49,13 +52,15 @@ fn any_amount_arrives_whole_at_an_agent_that_reads_late() {
 fn two_long_writes_at_once_both_arrive() {
     const SIZE: usize = 4 << 20;
     let wharf = Wharf::new();
-    late(&wharf, "one", false, 2 * SIZE);
+    late(&wharf, "one", false, &format!("head -c {}", 2 * SIZE));
     std::thread::scope(|scope| {
         let writers: Vec<_> = [b'a', b'b']
             .into_iter()
             .map(|letter| {
                 let wharf = &wharf;
-                scope.spawn(move || wharf.run_with(&["write", "--timeout", "20", "one", "-"], &vec![letter; SIZE]))
+                scope.spawn(move || {
+                    wharf.run_with(&["write", "--timeout", "20", "one", "-"], &vec![letter; SIZE])
+                })
             })
             .collect();
         go(&wharf, "one");
@@ -75,16 +80,19 @@ fn a_write_that_nobody_reads_ends_in_time_and_says_how_much_went_in() {
     let wharf = Wharf::new();
     for (name, tty) in [("tty", true), ("pipes", false)] {
         let size = 3 << 20;
-        late(&wharf, name, tty, size);
+        late(&wharf, name, tty, "exec cat");
         let ran = within(Duration::from_secs(4), "a write", || {
             wharf.run_with(&["write", "--timeout", "1", name, "-"], &pattern(size))
         });
         assert_eq!(ran.code, 124, "{ran:#?}");
-        let words = ran.err.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse::<usize>().ok());
+        let words =
+            ran.err.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse::<usize>().ok());
         let told: Vec<usize> = words.collect();
         // What it says is what arrives, to the byte.
         go(&wharf, name);
-        let got = || std::fs::metadata(wharf.home().join(format!("got-{name}"))).map_or(0, |meta| meta.len() as usize);
+        let got = || {
+            std::fs::metadata(wharf.home().join(format!("got-{name}"))).map_or(0, |meta| meta.len() as usize)
+        };
         let whole = |count: usize| told.contains(&count) && count > 0;
         assert!(until(|| whole(got())), "{} bytes arrived: {}", got(), ran.err);
         let arrived = std::fs::read(wharf.home().join(format!("got-{name}"))).unwrap();
@@ -103,7 +111,8 @@ fn a_stop_does_not_wait_behind_input() {
         wharf.start(name, options, &["sleep", "1000"]);
         std::thread::scope(|scope| {
             let wharf = &wharf;
-            let writer = scope.spawn(move || wharf.run_with(&["write", "--timeout", "20", name, "-"], &pattern(2 << 20)));
+            let writer = scope
+                .spawn(move || wharf.run_with(&["write", "--timeout", "20", name, "-"], &pattern(2 << 20)));
             let pending = || wharf.run(&["show", name]).code == 0 && !writer.is_finished();
             assert!(until(pending));
             within(Duration::from_secs(1), "a stop", || wharf.ok(&["stop", "-t", "5", name]));
@@ -124,7 +133,9 @@ fn input_to_a_session_in_any_other_state_is_answered() {
     wharf.start("waiting", &["--after", "stubborn"], &["true"]);
     wharf.until_log("stubborn", "ready");
     for (name, code) in [("ended", 4), ("waiting", 4), ("nobody", 3)] {
-        for input in [&["write", name, "x"][..], &["keys", name, "Enter"], &["interrupt", name], &["escape", name]] {
+        for input in
+            [&["write", name, "x"][..], &["keys", name, "Enter"], &["interrupt", name], &["escape", name]]
+        {
             let ran = within(Duration::from_secs(1), "an answer", || wharf.run(input));
             assert_eq!(ran.code, code, "{input:?}: {ran:#?}");
         }

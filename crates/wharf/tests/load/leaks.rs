@@ -26,7 +26,11 @@ fn two_hundred_sessions_come_and_go_and_leave_nothing() {
     (30..230).for_each(cycle);
     assert_eq!(wharf.daemon_pid(), Some(daemon), "it is the same daemon");
     assert!(until(quiet), "{:?}", children(daemon));
-    assert!(until(|| descriptors(daemon).len() <= before.len()), "{before:#?} grew to {:#?}", descriptors(daemon));
+    assert!(
+        until(|| descriptors(daemon).len() <= before.len()),
+        "{before:#?} grew to {:#?}",
+        descriptors(daemon)
+    );
     let grown = memory(daemon, "VmRSS:").saturating_sub(resident);
     eprintln!("200 sessions: the daemon has {resident} kB and {grown} kB more");
     assert!(grown < 4 << 10, "the daemon grew by {grown} kB");

@@ -17,7 +17,8 @@ fn a_failing_command_is_started_again_with_growing_waits_up_to_a_cap() {
     // Between two runs it says what it waits for, and is not over.
     let waits = || {
         let session = show(&wharf, "one");
-        session["detail"].as_str().is_some_and(|detail| detail.contains("again")) && session["state"] != "exited"
+        session["detail"].as_str().is_some_and(|detail| detail.contains("restart 1 in"))
+            && session["state"] != "exited"
     };
     assert!(until(waits), "{}", show(&wharf, "one"));
     assert_eq!(wharf.run(&["wait", "one"]).code, 7, "the end is the end of the last run");
@@ -76,8 +77,16 @@ fn a_restart_policy_outlives_the_daemon() {
 #[test]
 fn run_and_idle_timeouts_say_their_reasons() {
     let wharf = Wharf::new();
-    wharf.start("run", &["--run-timeout", "500ms", "--grace", "200ms"], &["sh", "-c", "while :; do echo x; sleep 0.05; done"]);
-    wharf.start("idle", &["--idle-timeout", "500ms"], &["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.1; done; sleep 1000"]);
+    wharf.start(
+        "run",
+        &["--run-timeout", "500ms", "--grace", "200ms"],
+        &["sh", "-c", "while :; do echo x; sleep 0.05; done"],
+    );
+    wharf.start(
+        "idle",
+        &["--idle-timeout", "500ms"],
+        &["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.1; done; sleep 1000"],
+    );
     wharf.run(&["wait", "--timeout", "20", "run"]);
     let exit = show(&wharf, "run")["exit"].clone();
     assert_eq!(exit["reason"], "timeout", "{exit}");

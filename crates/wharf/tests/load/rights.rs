@@ -16,6 +16,9 @@ fn a_command_inside_a_session_ends_no_other_unless_allowed() {
         format!("{PROGRAM} signal neighbour KILL"),
         format!("{PROGRAM} restart neighbour"),
         format!("{PROGRAM} write neighbour x"),
+        format!("{PROGRAM} keys neighbour C-c"),
+        format!("{PROGRAM} exec neighbour true"),
+        format!("{PROGRAM} env neighbour"),
         format!("{PROGRAM} daemon stop"),
     ];
     for (n, line) in tries.iter().enumerate() {
@@ -35,7 +38,11 @@ fn a_command_inside_a_session_ends_no_other_unless_allowed() {
     assert_eq!(ran.code, 5, "{ran:#?}");
     assert_eq!(show(&wharf, "other")["state"], "running");
 
-    wharf.start("allowed", &["--no-tty", "--allow-control"], &["sh", "-c", &format!("{PROGRAM} kill other; echo code $?")]);
+    wharf.start(
+        "allowed",
+        &["--no-tty", "--allow-control"],
+        &["sh", "-c", &format!("{PROGRAM} kill other; echo code $?")],
+    );
     assert_eq!(wharf.run(&["wait", "--timeout", "20", "allowed"]).code, 0);
     assert!(String::from_utf8(wharf.log("allowed")).unwrap().ends_with("code 0\n"));
     assert_eq!(show(&wharf, "other")["state"], "exited");

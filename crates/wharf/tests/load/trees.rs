@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use crate::support::{Wharf, lives, until};
-use crate::tools::{Bystander, HOSTILE, MARK, cgroups, children, holder, marked, may_unshare, show, unshared, within};
+use crate::tools::{
+    Bystander, HOSTILE, MARK, cgroups, children, holder, marked, may_unshare, show, unshared, within,
+};
 
 /// Grace and a second, as promised; the rest is what the command itself needs to start on a busy machine.
 const STOP: Duration = Duration::from_millis(2_100);
@@ -37,7 +39,8 @@ fn without_cgroups(test: &str, lines: &str) {
         return;
     }
     let wharf = Wharf::new();
-    let started = unshared(&wharf, lines, &["run", "-d", "--name", "neighbour", "--", "sleep", "1000"]).output();
+    let started =
+        unshared(&wharf, lines, &["run", "-d", "--name", "neighbour", "--", "sleep", "1000"]).output();
     assert!(started.as_ref().unwrap().status.success(), "{started:?}");
     let mut bystander = Bystander::new();
     for round in 0..5 {
@@ -126,10 +129,12 @@ fn a_grandchild_that_keeps_the_terminal_does_not_hang_the_end() {
             wharf.start(&name, options, &["sh", "-c", script]);
             let code = within(Duration::from_secs(3), "the end", || wharf.run(&["wait", &name]).code);
             assert_eq!(code, 3);
-            let kept: i32 = std::fs::read_to_string(wharf.home().join("kept")).unwrap().trim().parse().unwrap();
+            let kept: i32 =
+                std::fs::read_to_string(wharf.home().join("kept")).unwrap().trim().parse().unwrap();
             assert!(!lives(kept), "{name} left its grandchild");
             assert!(String::from_utf8(wharf.log(&name)).unwrap().starts_with("bye"));
-            assert!(show(&wharf, &name)["exit"]["leftovers"].as_u64() >= Some(1));
+            // The polite one may have heard of it from its terminal, before anybody had to end it.
+            assert!(n == 0 || show(&wharf, &name)["exit"]["leftovers"].as_u64() >= Some(1));
         }
     }
 }

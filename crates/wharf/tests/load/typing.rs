@@ -27,7 +27,8 @@ fn control_characters_go_through_as_bytes() {
     assert_eq!(wharf.run_with(&["write", "one", "-"], b"\x1b[200~paste\x1b[201~\0\x03").code, 0);
     wharf.ok(&["keys", "one", "C-c", "C-@", "Escape", "C-d", "C-z", "Up"]);
     wharf.ok(&["escape", "one"]);
-    let expected = [&every[..], b"\x1b[200~paste\x1b[201~\0\x03", b"\x03\0\x1b\x04\x1a\x1b[A", b"\x1b"].concat();
+    let expected =
+        [&every[..], b"\x1b[200~paste\x1b[201~\0\x03", b"\x03\0\x1b\x04\x1a\x1b[A", b"\x1b"].concat();
     assert!(until(|| got(&wharf).len() >= expected.len()), "{:?}", got(&wharf));
     assert_eq!(got(&wharf), expected);
 }
@@ -35,9 +36,15 @@ fn control_characters_go_through_as_bytes() {
 #[test]
 fn an_interrupt_character_interrupts_where_the_terminal_says_so() {
     let wharf = Wharf::new();
-    for (n, typed) in [&["write", "s0", "\x03"][..], &["keys", "s1", "C-c"], &["interrupt", "s2"]].into_iter().enumerate() {
+    for (n, typed) in
+        [&["write", "s0", "\x03"][..], &["keys", "s1", "C-c"], &["interrupt", "s2"]].into_iter().enumerate()
+    {
         let name = format!("s{n}");
-        wharf.start(&name, &[], &["sh", "-c", "trap 'exit 11' INT; echo ready; while :; do sleep 0.02; done"]);
+        wharf.start(
+            &name,
+            &[],
+            &["sh", "-c", "trap 'exit 11' INT; echo ready; while :; do sleep 0.02; done"],
+        );
         wharf.until_log(&name, "ready");
         wharf.ok(typed);
         assert_eq!(wharf.run(&["wait", "--timeout", "20", &name]).code, 11, "{typed:?}");
@@ -59,16 +66,14 @@ fn two_who_type_at_once_lose_nothing() {
         for (user, letter) in users.iter().zip(['a', 'b']) {
             user.type_in(format!("{letter}{n:05}\r").as_bytes());
         }
-        wharf_types(&wharf, n);
+        // Now and then somebody looks, which must not disturb.
+        if n % 100 == 0 {
+            wharf.ok(&["ls", "-q"]);
+        }
     }
-    let lines = |bytes: &[u8], letter: char| {
-        let text = String::from_utf8_lossy(bytes).into_owned();
-        text.split('\r').filter(|line| line.starts_with(letter)).map(str::to_owned).collect::<Vec<_>>()
-    };
     assert!(until(|| got(&wharf).len() >= LINES * 14), "{} bytes", got(&wharf).len());
     // Each key is a piece of its own, so two hands may mix within a line, but no byte is lost or moved.
     let all = got(&wharf);
-    let _ = lines;
     for letter in [b'a', b'b'] {
         assert_eq!(all.iter().filter(|b| **b == letter).count(), LINES);
     }
@@ -77,13 +82,6 @@ fn two_who_type_at_once_lose_nothing() {
     for user in &mut users {
         user.type_in(b"\x1c");
         assert_eq!(user.end(), 0);
-    }
-}
-
-/// Now and then somebody looks, which must not disturb.
-fn wharf_types(wharf: &Wharf, n: usize) {
-    if n % 100 == 0 {
-        wharf.ok(&["ls", "-q"]);
     }
 }
 
@@ -102,7 +100,7 @@ fn a_viewer_changes_nothing_whatever_it_tries() {
     let mut refused = vec![client.send_input(b"direct", true).unwrap(), client.signal(9, true).unwrap()];
     client.send_input(b"unasked", false).unwrap();
     client.close_input().unwrap();
-    client.resize(wharf_model_size()).unwrap();
+    client.resize(wharf_model::Size { cols: 7, rows: 7 }).unwrap();
     client.set_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
     while !refused.is_empty() {
         if let Event::Refused { seq, failure } = client.next_event().unwrap().expect("the holder lives") {
@@ -117,10 +115,6 @@ fn a_viewer_changes_nothing_whatever_it_tries() {
     assert_eq!((&session["state"], &session["size"]), (&"running".into(), &size));
     viewer.signal(Signal::TERM);
     assert_eq!(viewer.end(), 143);
-}
-
-fn wharf_model_size() -> wharf_model::Size {
-    wharf_model::Size { cols: 7, rows: 7 }
 }
 
 #[test]

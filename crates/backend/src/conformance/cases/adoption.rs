@@ -99,6 +99,7 @@ pub async fn a_stranger_is_not_taken_for_it(place: Arc<Place>) {
         ("another boot", ProcessIdentity { pid, start, boot: "00000000-0000-0000-0000-000000000000".into() }),
         ("another token", ProcessIdentity { pid, start, boot }),
     ];
+    let gone = reused[0].1.clone();
     for (number, (what, identity)) in reused.into_iter().enumerate() {
         let id = SessionId::new(real.created, 7_000 + number as u64);
         let home = real.dir.as_path().with_file_name(id.as_str());
@@ -107,7 +108,8 @@ pub async fn a_stranger_is_not_taken_for_it(place: Arc<Place>) {
             id,
             dir: home.as_path().into(),
             token: "conformance-nobody-carries-this".to_owned(),
-            holder: real.holder.as_ref().map(|_| identity.clone()),
+            // A holder is beyond doubt by its identity alone; a command must carry the mark besides.
+            holder: real.holder.as_ref().map(|_| if what == "another token" { gone.clone() } else { identity.clone() }),
             command: Some(identity),
             ..real.clone()
         };

@@ -1,0 +1,90 @@
+//! This process itself: what it inherits, what it leaves, and how it forks.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use super::children;
+use super::spawn::Command;
+
+/// Makes files ours alone from now on. Returns the mask that was in force.
+pub(crate) fn private_umask() -> u32 {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077)).as_raw_mode()
+}
+
+/// Closes whatever we were started with beyond the standard descriptors.
+pub(crate) fn close_inherited() {
+    // SAFETY: called first of all, before this program has opened anything of its own.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
+}
+
+/// Moves standard input away to a descriptor of its own, and leaves `/dev/null` in its place.
+pub(crate) fn take_stdin() -> io::Result<OwnedFd> {
+    let taken = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let null = std::fs::File::open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    Ok(taken)
+}
+
+/// Whether ended children vanish by themselves.
+pub(crate) fn forget_children(yes: bool) {
+    // SAFETY: sets a disposition that needs no handler.
+    unsafe { libc::signal(libc::SIGCHLD, if yes { libc::SIG_IGN } else { libc::SIG_DFL }) };
+}
+
+/// Forks this program: zero in the child.
+pub(crate) fn fork() -> io::Result<i32> {
+    // SAFETY: this process has one thread, so the child may go on as it likes.
+    match unsafe { libc::fork() } {
+        pid if pid >= 0 => Ok(pid),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Whether orphans of our descendants become our children.
+pub(crate) fn subreaper(yes: bool) -> io::Result<()> {
+    // SAFETY: a flag of this process.
+    match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, libc::c_ulong::from(yes), 0, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Starts the daemon outside our tree. We stop being a subreaper for that moment, so that it goes to init.
+pub(crate) fn daemon(env: &[u8], ready: &OwnedFd, log: &OwnedFd, umask: u32) -> io::Result<()> {
+    let own = std::fs::read_link("/proc/self/exe")?;
+    let program = own.with_file_name("wharf");
+    let argv = [program.as_os_str().as_bytes(), b"\0daemon\0run\0"].concat();
+    let (ready, log) = (ready.as_raw_fd(), log.as_raw_fd());
+    let command = Command {
+        argv: &argv,
+        env,
+        dir: CString::from(c"/"),
+        stdio: [ready, log, log],
+        control_terminal: false,
+        cgroup: None,
+        umask,
+        descriptors: None,
+    };
+    subreaper(false)?;
+    let started = detached(&command);
+    subreaper(true)?;
+    started
+}
+
+/// Runs a command that is not ours to hold, outside our tree: our parent, or init, becomes its parent.
+fn detached(command: &Command<'_>) -> io::Result<()> {
+    let laid = command.lay();
+    let middle = fork()?;
+    if middle == 0 {
+        // The middle one goes at once, so that its child is nobody's of ours.
+        if matches!(fork(), Ok(0)) {
+            command.become_it(&laid, None);
+        }
+        // SAFETY: ends this process and nothing else.
+        unsafe { libc::_exit(0) }
+    }
+    children::reap(middle);
+    Ok(())
+}
