@@ -156,6 +156,7 @@ async fn streams_are_told_apart_across_holders() {
             session.connection.write(b"go\n", SOON).await.unwrap();
         }
     }
+    tokio::time::timeout(SOON, session.connection.wait()).await.expect("it ends").unwrap();
     let seen: Vec<_> = seen.iter().map(|(stream, text)| (*stream, text.as_str())).collect();
     assert_eq!(seen, [(Stream::Err, "oops\n"), (Stream::Out, "fine\n"), (Stream::Err, "again\n")]);
 }

@@ -22,6 +22,8 @@ pub struct Stat {
     pub start: u64,
     /// Resident memory in pages.
     pub pages: u64,
+    /// The wait status of a zombie.
+    pub status: i32,
 }
 
 impl Stat {
@@ -57,6 +59,8 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
         ticks: number(14)? + number(15)?,
         start: number(22)?,
         pages: number(24)?,
+        // Zero where the kernel does not let us see it, as of a living process.
+        status: number(52).unwrap_or_default() as i32,
     })
 }
 
@@ -181,7 +185,7 @@ mod tests {
     fn a_hostile_command_name_does_not_confuse_the_fields() {
         let text = b"7 (a) S 1 (b) Z) R 42 7 7 0 -1 4194560 1 0 0 0 5 6 0 0 20 0 1 0 999 1000 12 18446744073709551615";
         let stat = parse_stat(text).unwrap();
-        assert_eq!(stat, Stat { parent: 42, state: b'R', ticks: 11, start: 999, pages: 12 });
+        assert_eq!(stat, Stat { parent: 42, state: b'R', ticks: 11, start: 999, pages: 12, status: 0 });
         assert_eq!(parse_stat(b""), None);
         assert_eq!(parse_stat(b"7 (a)"), None);
     }

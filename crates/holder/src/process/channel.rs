@@ -18,6 +18,9 @@ const ROUND: usize = 64 << 10;
 /// What a terminal hands over at once at most; less means that it had no more.
 const TERMINAL_READ: usize = 4_000;
 
+/// What a terminal is asked for at once.
+const PAGE: usize = 4 << 10;
+
 /// What output comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
@@ -272,7 +275,8 @@ impl Channel {
 fn fill(master: &OwnedFd, pipe: &OwnedFd, in_pipe: &mut usize) -> Moved {
     let mut over = Moved::Nothing;
     while *in_pipe < ROUND {
-        let wanted = ROUND - *in_pipe;
+        // More would not come at once, and the kernel allocates pages for all that is asked for.
+        let wanted = (ROUND - *in_pipe).min(PAGE);
         match rustix::pipe::splice(master, None, pipe, None, wanted, SpliceFlags::NONBLOCK) {
             Ok(n @ 1..) => {
                 *in_pipe += n;

@@ -6,15 +6,14 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use wharf_log::{Mark, Stream, Writer};
-use wharf_model::{Code, Failure, Home, Millis, ProcessIdentity, Reason, Size};
+use wharf_log::{Mark, Writer};
+use wharf_model::{Failure, Home, Millis, ProcessIdentity, Reason, Size};
 
-use super::channel::{Channel, Moved, Source};
+use super::channel::{Channel, Source};
 use super::ending::Ending;
 use super::input::Input;
 use super::peer::{Peer, Role};
-use super::record;
-use crate::frame::{self, Kind};
+use crate::frame::Kind;
 use crate::linux::events::{self, Event, Events, Interest};
 use crate::linux::spawn::Child;
 use crate::linux::tree::Tree;
@@ -22,19 +21,15 @@ use crate::linux::{self, children};
 use crate::wire::{FEATURES, Hello, Started, Status, StopRequest};
 
 /// Tokens of what is watched; peers count on from the last.
-const LISTENER: u64 = 0;
-const SIGNALS: u64 = 1;
-const OUT: u64 = 2;
-const ERR: u64 = 3;
-const SINK: u64 = 4;
-const COMMAND: u64 = 5;
-const PEERS: u64 = 16;
-const EXECS: u64 = 1 << 62;
+pub(super) const LISTENER: u64 = 0;
+pub(super) const SIGNALS: u64 = 1;
+pub(super) const OUT: u64 = 2;
+pub(super) const ERR: u64 = 3;
+pub(super) const SINK: u64 = 4;
+pub(super) const COMMAND: u64 = 5;
+pub(super) const PEERS: u64 = 16;
+pub(super) const EXECS: u64 = 1 << 62;
 
-/// How long output waits for room on a full disk before it is let go, so that the agent does not stand still.
-const DISK_PATIENCE: Duration = Duration::from_secs(1);
-/// How long the last bytes may take to reach slow peers once the session is over.
-const FAREWELL: Duration = Duration::from_secs(2);
 /// How long no connection is taken when the system is out of descriptors.
 const DEAF: Duration = Duration::from_millis(200);
 /// How long a command's parent, which is not us, may take to reap it.
@@ -178,7 +173,11 @@ impl Holder {
 
     /// The status of a command that is not our child is told once its parent has reaped it.
     fn ask_status(&mut self) {
-        let status = linux::exit_of(self.pidfd.as_fd());
+        let status = linux::exit_of(self.pidfd.as_fd()).or_else(|| {
+            // Where nobody reaps it, it can be looked at as it lies.
+            let stat = linux::proc::stat(self.command.pid).ok()?;
+            (stat.start == self.command.start && !stat.lives()).then_some(stat.status)
+        });
         let status = status.or_else(|| linux::proc::unreaped_status(&self.command));
         if status.is_some() || self.unreaped.is_some_and(|since| since.elapsed() > REAP_PATIENCE) {
             let (code, signal) = status.map_or((None, None), children::decode);
@@ -266,146 +265,6 @@ impl Holder {
         }
     }
 
-    /// Moves output to the log, and on to those who read along.
-    fn pump(&mut self, source: Source) {
-        let before = self.log.end();
-        match self.channel.pump(source, &mut self.log, micros()) {
-            Ok(Moved::Some(moved)) => {
-                self.full = None;
-                self.deliver(before, moved, source);
-                let _ = self.log.tick(micros());
-            }
-            Ok(Moved::Nothing) => {}
-            Ok(Moved::Over) => self.close_source(source),
-            // No room, or a log that somebody took away: the session goes on.
-            Err(_) => {
-                self.full.get_or_insert_with(Instant::now);
-                self.watch_sources(None);
-            }
-        }
-    }
-
-    fn deliver(&mut self, at: wharf_model::Offset, moved: usize, source: Source) {
-        if !self.peers.iter().any(Peer::reads) {
-            return;
-        }
-        let stream = if source == Source::Out { Stream::Stdout } else { Stream::Stderr };
-        self.scratch.resize(moved, 0);
-        // From the page cache, once for all peers.
-        if self.log.read_at(at, &mut self.scratch).is_ok_and(|n| n == moved) {
-            for peer in &mut self.peers {
-                peer.offer(at, stream, &self.scratch);
-            }
-        }
-    }
-
-    fn close_source(&mut self, source: Source) {
-        if let Some(fd) = self.channel.source(source) {
-            self.events.remove(fd);
-        }
-        drop(self.channel.close(source));
-    }
-
-    /// Watches the sources of output, or not at all: a hang-up is told even to those who asked for nothing.
-    fn watch_sources(&self, interest: Option<Interest>) {
-        for (source, token) in [(Source::Out, OUT), (Source::Err, ERR)] {
-            if let Some(fd) = self.channel.source(source) {
-                match interest {
-                    None => self.events.remove(fd),
-                    Some(interest) => {
-                        let changed = self.events.change(fd, token, interest);
-                        let _ = changed.or_else(|_| self.events.add(fd, token, interest));
-                    }
-                }
-            }
-        }
-    }
-
-    /// The disk was full: tries again, and in the end lets output go so that the agent goes on.
-    fn retry_disk(&mut self) {
-        self.feed();
-        let since = self.full;
-        for source in [Source::Out, Source::Err] {
-            if self.channel.source(source).is_some() {
-                self.pump(source);
-            }
-        }
-        if self.full.is_none() {
-            self.watch_sources(Some(self.output_interest()));
-        } else if since.is_some_and(|since| since.elapsed() > DISK_PATIENCE) {
-            for source in [Source::Out, Source::Err] {
-                while let Ok(n @ 1..) = self.channel.discard(source) {
-                    self.log.skip(n as u64);
-                    self.dropped += n as u64;
-                }
-            }
-        }
-    }
-
-    /// The terminal is one descriptor for both directions.
-    fn output_interest(&self) -> Interest {
-        Interest { read: true, write: self.sink_watched && self.channel.is_tty() }
-    }
-
-    /// Types what waits, and says so to those who typed it.
-    pub(super) fn feed(&mut self) {
-        let mut done = Vec::new();
-        let result = match self.channel.sink() {
-            Some(sink) => self.input.write(sink, &mut done),
-            None => Err(io::ErrorKind::BrokenPipe.into()),
-        };
-        if !done.is_empty() {
-            self.last_input = Some(now());
-        }
-        for (peer, seq) in done {
-            self.answer(peer, Kind::Ack, seq, &[]);
-        }
-        if result.is_err() {
-            for (peer, seq) in self.input.clear() {
-                self.refuse(
-                    peer,
-                    seq,
-                    &Failure::new(Code::Ended, "nobody reads the session's input any more"),
-                );
-            }
-        }
-        self.watch_sink(self.input.waiting() > 0);
-        if self.closing_input && self.input.waiting() == 0 {
-            self.closing_input = false;
-            drop(self.channel.close_input());
-            self.news();
-        }
-    }
-
-    /// Asks to be told when the terminal takes more, or no longer.
-    fn watch_sink(&mut self, wanted: bool) {
-        if wanted == self.sink_watched {
-            return;
-        }
-        self.sink_watched = wanted;
-        if self.channel.is_tty() {
-            if self.full.is_none() {
-                self.watch_sources(Some(self.output_interest()));
-            }
-        } else if let Some(sink) = self.channel.sink() {
-            if wanted {
-                let _ = self.events.add(sink, SINK, Interest { read: false, write: true });
-            } else {
-                self.events.remove(sink);
-            }
-        }
-    }
-
-    /// Ends the input of a pipe session, after what waits to be typed.
-    pub(super) fn close_input(&mut self) -> bool {
-        if self.channel.is_tty() {
-            return false;
-        }
-        self.closing_input = true;
-        self.feed();
-        true
-    }
-
     /// Changes the size, and notes in the log from where on it holds.
     pub(super) fn resize(&mut self, size: Size) -> io::Result<()> {
         let size = size.sane();
@@ -416,7 +275,7 @@ impl Holder {
         Ok(())
     }
 
-    fn on_peer(&mut self, id: u64, readable: bool) {
+    pub(super) fn on_peer(&mut self, id: u64, readable: bool) {
         let Some(at) = self.peers.iter().position(|peer| peer.id == id) else { return };
         if readable && !self.peers[at].receive() {
             self.drop_peer(id);
@@ -498,7 +357,7 @@ impl Holder {
     }
 
     /// Sends what peers can take, and watches those that can take no more for now.
-    fn settle_peers(&mut self) {
+    pub(super) fn settle_peers(&mut self) {
         let (log, end) = (self.home.join(Home::LOG), self.log.end());
         let mut gone = Vec::new();
         for peer in &mut self.peers {
@@ -524,69 +383,5 @@ impl Holder {
         let mut all = self.channel.duplicates();
         all.push((crate::wire::Duplicate::Command, self.pidfd.as_fd()));
         all
-    }
-
-    /// Nothing is left: drains, records, tells everybody, and leaves.
-    fn depart(mut self) -> io::Result<()> {
-        let until = Instant::now() + Duration::from_secs(1);
-        for source in [Source::Out, Source::Err] {
-            while self.channel.source(source).is_some() && Instant::now() < until {
-                let before = self.log.end();
-                self.pump(source);
-                if self.log.end() == before {
-                    if self.full.is_none() {
-                        break;
-                    }
-                    std::thread::sleep(Duration::from_millis(50));
-                }
-            }
-        }
-        // What cannot be kept is a gap like any other.
-        for source in [Source::Out, Source::Err] {
-            while let Ok(n @ 1..) = self.channel.discard(source) {
-                self.log.skip(n as u64);
-            }
-        }
-        let _ = self.log.mark(Mark::Time, micros());
-        // Before the record is there: whoever reads that may start the next run, with a socket of its own.
-        drop(self.listener.take());
-        let _ = std::fs::remove_file(self.home.join(Home::SOCKET));
-        let mut record = self.ending.record(&self.tree, self.started.started, now());
-        record.log_end = self.log.end();
-        let written = (0..20).any(|attempt| {
-            if attempt > 0 {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            record::write_exit(&self.home, &record).is_ok()
-        });
-        if !written {
-            eprintln!("wharf-holder: cannot write the exit record in {}", self.home.display());
-        }
-        self.tree.group.remove();
-        let json = serde_json::to_vec(&record)?;
-        for (peer, seq) in std::mem::take(&mut self.ending.waiting) {
-            self.answer(peer, Kind::Ack, seq, &json);
-        }
-        let exit = frame::encode(Kind::Exit, 0, &json);
-        for peer in &mut self.peers {
-            peer.finish(exit.clone());
-        }
-        let until = Instant::now() + FAREWELL;
-        let mut happened = Vec::new();
-        // Only peers matter from here on.
-        self.events = Events::new()?;
-        for peer in &self.peers {
-            self.events.add(peer.fd(), PEERS + peer.id, peer.interest)?;
-        }
-        loop {
-            self.settle_peers();
-            if self.peers.iter().all(Peer::is_done) || Instant::now() >= until {
-                return Ok(());
-            }
-            self.events.wait(Some(until), &mut happened)?;
-            for event in happened.iter().filter(|event| event.token >= PEERS) {
-                self.on_peer(event.token - PEERS, event.readable);
-            }
-        }
     }
 }

@@ -1,13 +1,16 @@
 //! The process itself: a nursery that forks holders ahead, and the holder.
 
 mod channel;
+mod departure;
 mod ending;
 mod holder;
 mod input;
 mod nursery;
 mod peer;
+mod pumping;
 mod record;
 mod request;
 mod start;
+mod typing;
 
 pub use nursery::main;

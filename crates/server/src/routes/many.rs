@@ -137,10 +137,41 @@ async fn apply(engine: Engine, verb: Verb, sessions: Vec<Arc<Session>>, by: Stri
         .collect();
     while let Some(done) = tasks.join_next().await {
         match done {
-            Ok((place, Ok(exit))) => (outcomes[place].exit, outcomes[place].failure) = (exit, None),
+            Ok((place, Ok(exit))) => {
+                outcomes[place].failure = exit.as_ref().and_then(|exit| survivors(&sessions[place], exit));
+                outcomes[place].exit = exit;
+            }
             Ok((place, Err(failure))) => outcomes[place].failure = Some(failure),
             Err(error) => tracing::error!("{} failed by a fault: {error}", verb.word()),
         }
     }
     outcomes
+}
+
+/// An end that left something is none that was asked for.
+fn survivors(session: &Session, exit: &ExitRecord) -> Option<Failure> {
+    let (name, left) = (&session.name, exit.survivors);
+    let message = format!("{left} processes of session \"{name}\" could not be ended");
+    let hint = format!("`wharf rm {name}` tries once more before it forgets the session");
+    (left > 0).then(|| Failure::new(wharf_model::Code::Survivors, message).hint(hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_with_survivors_is_a_failure_and_one_without_is_not() {
+        let session = serde_json::json!({
+            "id": "0000000000000000", "name": "one", "group": null, "backend": "x", "state": "exited", "pid": null,
+            "dir": "/", "created": 0, "attached": 0, "exit": null, "argv": [], "tty": true, "run": 1, "since": 0,
+            "path": "/", "isolation": "none",
+        });
+        let session: Session = serde_json::from_value(session).unwrap();
+        let ended = |survivors| ExitRecord { survivors, ..ExitRecord::default() };
+        assert_eq!(survivors(&session, &ended(0)), None);
+        let failure = survivors(&session, &ended(2)).unwrap();
+        assert_eq!(failure.code, wharf_model::Code::Survivors);
+        assert!(failure.message.contains("2 processes of session \"one\""));
+    }
 }

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::{Wharf, lives, until};
-use crate::tools::{Bystander, send, show, within};
+use crate::tools::{Bystander, cgroups, send, show, within};
 
 fn start_time(pid: i32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -35,7 +35,7 @@ fn a_pid_that_is_somebody_elses_by_now_is_never_signalled() {
         let (pid, start) = (bystander.pid(), start_time(bystander.pid()));
         // As if the pid had been given away while no daemon ran: another start; the same by chance; another boot.
         let (start, boot) = match case {
-            "start" => (start - 1, ticket["command"]["boot"].clone()),
+            "start" | "holder" => (start - 1, ticket["command"]["boot"].clone()),
             "boot" => (start, "00000000-0000-0000-0000-000000000000".into()),
             _ => (start, ticket["command"]["boot"].clone()),
         };
@@ -60,6 +60,11 @@ fn a_pid_that_is_somebody_elses_by_now_is_never_signalled() {
         }
         wharf.ok(&["kill", "--all"]);
         bystander.must_live();
+        // After another boot there is no cgroup of it; this one is of the test's own making.
+        for left in cgroups(&session) {
+            assert_eq!(case, "boot", "{left} is left");
+            std::fs::remove_dir(left).unwrap();
+        }
     }
 }
 
@@ -68,7 +73,7 @@ fn a_ticket_that_names_a_neighbours_cgroup_does_not_end_the_neighbour() {
     let wharf = Wharf::new();
     wharf.start("neighbour", &[], &["sleep", "1000"]);
     wharf.start("one", &[], &["sleep", "1000"]);
-    let neighbour = show(&wharf, "neighbour");
+    let (neighbour, one) = (show(&wharf, "neighbour"), show(&wharf, "one"));
     let (path, mut ticket) = bury(&wharf, "one");
     ticket["scope"] = neighbour["scope"].clone();
     std::fs::write(&path, serde_json::to_vec(&ticket).unwrap()).unwrap();
@@ -78,4 +83,7 @@ fn a_ticket_that_names_a_neighbours_cgroup_does_not_end_the_neighbour() {
     let after = show(&wharf, "neighbour");
     assert_eq!((&after["state"], &after["pid"]), (&"running".into(), &neighbour["pid"]));
     assert!(lives(neighbour["pid"].as_i64().unwrap() as i32));
+    for left in cgroups(&one) {
+        std::fs::remove_dir(left).unwrap();
+    }
 }

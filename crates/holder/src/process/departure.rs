@@ -1,0 +1,83 @@
+//! The end of a holder: nothing of its session is left.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use wharf_log::Mark;
+use wharf_model::Home;
+
+use super::channel::Source;
+use super::holder::{Holder, PEERS, micros, now};
+use super::peer::Peer;
+use super::record;
+use crate::frame::{self, Kind};
+use crate::linux::events::Events;
+
+/// How long the last bytes may take to reach slow peers once the session is over.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+impl Holder {
+    /// Nothing is left: drains, records, tells everybody, and leaves.
+    pub(super) fn depart(mut self) -> io::Result<()> {
+        let until = Instant::now() + Duration::from_secs(1);
+        for source in [Source::Out, Source::Err] {
+            while self.channel.source(source).is_some() && Instant::now() < until {
+                let before = self.log.end();
+                self.pump(source);
+                if self.log.end() == before {
+                    if self.full.is_none() {
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            }
+        }
+        // What cannot be kept is a gap like any other.
+        for source in [Source::Out, Source::Err] {
+            while let Ok(n @ 1..) = self.channel.discard(source) {
+                self.log.skip(n as u64);
+            }
+        }
+        let _ = self.log.mark(Mark::Time, micros());
+        // Before the record is there: whoever reads that may start the next run, with a socket of its own.
+        drop(self.listener.take());
+        let _ = std::fs::remove_file(self.home.join(Home::SOCKET));
+        let mut record = self.ending.record(&self.tree, self.started.started, now());
+        record.log_end = self.log.end();
+        let written = (0..20).any(|attempt| {
+            if attempt > 0 {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            record::write_exit(&self.home, &record).is_ok()
+        });
+        if !written {
+            eprintln!("wharf-holder: cannot write the exit record in {}", self.home.display());
+        }
+        self.tree.group.remove();
+        let json = serde_json::to_vec(&record)?;
+        for (peer, seq) in std::mem::take(&mut self.ending.waiting) {
+            self.answer(peer, Kind::Ack, seq, &json);
+        }
+        let exit = frame::encode(Kind::Exit, 0, &json);
+        for peer in &mut self.peers {
+            peer.finish(exit.clone());
+        }
+        let until = Instant::now() + FAREWELL;
+        let mut happened = Vec::new();
+        // Only peers matter from here on.
+        self.events = Events::new()?;
+        for peer in &self.peers {
+            self.events.add(peer.fd(), PEERS + peer.id, peer.interest)?;
+        }
+        loop {
+            self.settle_peers();
+            if self.peers.iter().all(Peer::is_done) || Instant::now() >= until {
+                return Ok(());
+            }
+            self.events.wait(Some(until), &mut happened)?;
+            for event in happened.iter().filter(|event| event.token >= PEERS) {
+                self.on_peer(event.token - PEERS, event.readable);
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Input: from those who type to the terminal.
+
+use std::io;
+
+use wharf_model::{Code, Failure};
+
+use super::holder::{Holder, SINK, now};
+use crate::frame::Kind;
+use crate::linux::events::Interest;
+
+impl Holder {
+    /// Types what waits, and says so to those who typed it.
+    pub(super) fn feed(&mut self) {
+        let mut done = Vec::new();
+        let result = match self.channel.sink() {
+            Some(sink) => self.input.write(sink, &mut done),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        if !done.is_empty() {
+            self.last_input = Some(now());
+        }
+        for (peer, seq) in done {
+            self.answer(peer, Kind::Ack, seq, &[]);
+        }
+        if result.is_err() {
+            for (peer, seq) in self.input.clear() {
+                self.refuse(
+                    peer,
+                    seq,
+                    &Failure::new(Code::Ended, "nobody reads the session's input any more"),
+                );
+            }
+        }
+        self.watch_sink(self.input.waiting() > 0);
+        if self.closing_input && self.input.waiting() == 0 {
+            self.closing_input = false;
+            drop(self.channel.close_input());
+            self.news();
+        }
+    }
+
+    /// Asks to be told when the terminal takes more, or no longer.
+    pub(super) fn watch_sink(&mut self, wanted: bool) {
+        if wanted == self.sink_watched {
+            return;
+        }
+        self.sink_watched = wanted;
+        if self.channel.is_tty() {
+            if self.full.is_none() {
+                self.watch_sources(Some(self.output_interest()));
+            }
+        } else if let Some(sink) = self.channel.sink() {
+            if wanted {
+                let _ = self.events.add(sink, SINK, Interest { read: false, write: true });
+            } else {
+                self.events.remove(sink);
+            }
+        }
+    }
+
+    /// Ends the input of a pipe session, after what waits to be typed.
+    pub(super) fn close_input(&mut self) -> bool {
+        if self.channel.is_tty() {
+            return false;
+        }
+        self.closing_input = true;
+        self.feed();
+        true
+    }
+}
