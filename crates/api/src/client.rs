@@ -31,7 +31,11 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         // The end may come only after a grace that the session itself sets, which this side does not know.
-        Self { look: Duration::from_secs(10), answer: Duration::from_secs(60), end: Duration::from_secs(3600) }
+        Self {
+            look: Duration::from_secs(10),
+            answer: Duration::from_secs(60),
+            end: Duration::from_secs(3600),
+        }
     }
 }
 
@@ -355,6 +359,8 @@ fn decode<T: DeserializeOwned>(body: &[u8]) -> Answer<T> {
 async fn within<T>(deadline: Duration, work: impl Future<Output = Answer<T>>) -> Answer<T> {
     tokio::time::timeout(deadline, work).await.unwrap_or_else(|_| {
         let message = format!("the daemon did not answer within {} s", deadline.as_secs());
-        Err(Failure::new(Code::Timeout, message).hint("it is stopped or overloaded; what needs no daemon (logs, attach, write, keys) works meanwhile"))
+        Err(Failure::new(Code::Timeout, message).hint(
+            "it is stopped or overloaded; what needs no daemon (logs, attach, write, keys) works meanwhile",
+        ))
     })
 }

@@ -55,9 +55,10 @@ fn refused(error: &clap::Error) -> ExitCode {
     let text: Vec<String> = text.split('\n').map(clean).collect();
     let text = text.join("\n");
     // Standard output or error may be closed; then there is nobody to tell.
-    let _ = match error.use_stderr() {
-        true => io::stderr().write_all(text.as_bytes()),
-        false => io::stdout().write_all(text.as_bytes()),
+    let _ = if error.use_stderr() {
+        io::stderr().write_all(text.as_bytes())
+    } else {
+        io::stdout().write_all(text.as_bytes())
     };
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

@@ -11,14 +11,15 @@ impl Table {
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.into_iter().map(|cell| clean(&cell)).collect());
+        let plain = |cell: &str| cell.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        self.rows.push(cells.map(|cell| if plain(&cell) { cell } else { clean(&cell) }).into());
     }
 
     /// The table as text. `width` cuts lines to a terminal.
     pub(crate) fn text(&self, width: Option<usize>) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let wide: Vec<usize> = (0..columns)
-            .map(|at| self.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max())
+            .map(|at| self.rows.iter().filter_map(|row| row.get(at)).map(|cell| width_of(cell)).max())
             .map(Option::unwrap_or_default)
             .collect();
         let mut text = String::new();
@@ -27,7 +28,7 @@ impl Table {
             for (at, cell) in row.iter().enumerate() {
                 line.push_str(cell);
                 if at + 1 < row.len() {
-                    let gap = wide[at] - cell.chars().count() + 2;
+                    let gap = wide[at] - width_of(cell) + 2;
                     line.extend(std::iter::repeat_n(' ', gap));
                 }
             }
@@ -40,6 +41,11 @@ impl Table {
         }
         text
     }
+}
+
+/// How many columns a text takes, as far as a count of characters tells.
+fn width_of(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.chars().count() }
 }
 
 /// The text with everything taken out that a terminal acts on, or that turns the direction of writing.

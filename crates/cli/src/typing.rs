@@ -41,22 +41,21 @@ impl Keyboard {
     /// Types bytes, at most [`PIECE`] of them. Returns when all are in the terminal; where that takes too long, it says
     /// how many are, with those of earlier calls, and no more of them will follow.
     pub(crate) fn type_in(&mut self, bytes: &[u8], within: Duration) -> Result<(), Failure> {
-        let typed = match &mut self.holder {
-            Some(client) => offer(client, &self.name, bytes, within)?,
-            None => {
-                let (name, piece) = (&self.name, bytes.to_vec());
-                let before = self.typed;
-                call::once(async |client| client.write(name, piece, within).await).map_err(|failure| {
-                    match failure.code {
-                        Code::Timeout if before > 0 => {
-                            let message = format!("{} bytes went in, and then {}", before, failure.message);
-                            Failure { message, ..failure }
-                        }
-                        _ => failure,
+        let typed = if let Some(client) = &mut self.holder {
+            offer(client, &self.name, bytes, within)?
+        } else {
+            let (name, piece) = (&self.name, bytes.to_vec());
+            let before = self.typed;
+            call::once(async |client| client.write(name, piece, within).await).map_err(|failure| {
+                match failure.code {
+                    Code::Timeout if before > 0 => {
+                        let message = format!("{} bytes went in, and then {}", before, failure.message);
+                        Failure { message, ..failure }
                     }
-                })?;
-                bytes.len()
-            }
+                    _ => failure,
+                }
+            })?;
+            bytes.len()
         };
         self.typed += typed;
         if typed == bytes.len() {

@@ -18,6 +18,17 @@ pub struct Engine {
 /// Ends the tasks when the last handle is dropped: they hold what they share, but not this.
 struct Owner(Arc<Shared>);
 
+/// Where a process belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// To this session.
+    Session(SessionId),
+    /// To none.
+    Outside,
+    /// To one that is just being started; or the process has ended. Ask again, and conclude nothing.
+    Unclear,
+}
+
 /// Something that became known.
 #[derive(Debug, Clone)]
 pub enum Change {
@@ -100,15 +111,22 @@ impl Engine {
         Changes(self.shared.changes.subscribe())
     }
 
-    /// The session that a process of this host belongs to: the nearest one among its ancestors.
-    pub fn session_of_pid(&self, pid: i32) -> Option<SessionId> {
-        platform::ancestors(pid).find_map(|(pid, start)| {
-            let handle = self.shared.registry.of_process(pid)?;
+    /// Where a process of this host belongs: to the nearest session among its ancestors, or to none.
+    pub fn origin_of(&self, pid: i32) -> Origin {
+        let Some(chain) = platform::ancestors(pid) else { return Origin::Unclear };
+        let known = chain.iter().find_map(|(pid, start)| {
+            let handle = self.shared.registry.of_process(*pid)?;
             let ticket = handle.ticket();
             // A pid that was given to a stranger has another start time.
             let known = [ticket.holder.as_ref(), ticket.command.as_ref()];
-            known.iter().flatten().any(|is| is.pid == pid && is.start == start).then(|| handle.id.clone())
-        })
+            known.iter().flatten().any(|is| is.pid == *pid && is.start == *start).then(|| handle.id.clone())
+        });
+        match known {
+            Some(id) => Origin::Session(id),
+            // A command may ask before its start has been told to us.
+            None if platform::is_held(&chain) => Origin::Unclear,
+            None => Origin::Outside,
+        }
     }
 
     /// Whether commands from inside a session may end or change other sessions.

@@ -56,7 +56,7 @@ mod variables;
 pub use checks::{BackendStatus, Check};
 pub use collect::Collected;
 pub use config::{Config, Timeouts};
-pub use engine::{Change, Changes, Engine};
+pub use engine::{Change, Changes, Engine, Origin};
 pub use filter::Filter;
 pub use wharf_backend::{ExecRequest, Output, OutputChunk, Pending, Stream};
 pub use wharf_model::Failure;

@@ -172,8 +172,12 @@ fn resume(shared: &Arc<Shared>, found: Found) -> Arc<Handle> {
         session.detail = Some(LOOKING.to_owned());
     }
     shared.ports.hold(&ticket.id, &ticket.spec.ports);
+    let pids: Vec<i32> =
+        [&ticket.holder, &ticket.command].into_iter().flatten().map(|process| process.pid).collect();
     let handle = Handle::new(session, slim(ticket), Stage::There);
     shared.registry.enter(&handle);
+    // Whoever asks from inside it is known before it is found.
+    shared.registry.processes(&handle.id, pids);
     let name = handle.session().name.clone();
     let owns = shared.registry.by_name(name.as_str()).is_some_and(|owner| owner.id == handle.id);
     if owns

@@ -1,8 +1,10 @@
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::Instant;
 use wharf_api::linux::Peer;
-use wharf_engine::Engine;
+use wharf_engine::{Engine, Origin};
 use wharf_model::{Code, Failure, Session, SessionId};
 
 /// What a caller may end or change: everything, or the session alone that it runs in.
@@ -17,14 +19,26 @@ pub(crate) enum Rights {
     Unknown,
 }
 
+/// How long a session may take from the start of its command until it is known here, and how often it is looked.
+const STARTED: Duration = Duration::from_secs(2);
+const AGAIN: Duration = Duration::from_millis(5);
+
 impl Rights {
-    pub(crate) fn of(engine: &Engine, peer: Peer) -> Self {
-        match engine.session_of_pid(peer.pid) {
-            Some(id) if engine.controls_others(&id) => Self::All,
-            Some(id) => Self::Only(id),
-            // Gone already, or not to be seen from here: it may have been inside one.
-            None if !Path::new(&format!("/proc/{}", peer.pid)).exists() => Self::Unknown,
-            None => Self::All,
+    pub(crate) async fn of(engine: &Engine, peer: Peer) -> Self {
+        let until = Instant::now() + STARTED;
+        loop {
+            return match engine.origin_of(peer.pid) {
+                Origin::Session(id) if engine.controls_others(&id) => Self::All,
+                Origin::Session(id) => Self::Only(id),
+                Origin::Outside => Self::All,
+                // Gone already, or not to be seen from here: it may have been inside one.
+                Origin::Unclear if !Path::new(&format!("/proc/{}", peer.pid)).exists() => Self::Unknown,
+                Origin::Unclear if Instant::now() < until => {
+                    tokio::time::sleep(AGAIN).await;
+                    continue;
+                }
+                Origin::Unclear => Self::Unknown,
+            };
         }
     }
 

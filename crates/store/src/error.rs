@@ -32,8 +32,8 @@ impl StoreError {
         match self {
             Self::Database(error) => bad_code(error),
             Self::Schema(Error::RusqliteError { err, .. }) => bad_code(err),
-            Self::Schema(Error::MigrationDefinition(MigrationDefinitionError::DatabaseTooFarAhead)) => true,
-            Self::Foreign(_) => true,
+            Self::Schema(Error::MigrationDefinition(MigrationDefinitionError::DatabaseTooFarAhead))
+            | Self::Foreign(_) => true,
             Self::Schema(_) | Self::File { .. } | Self::Closed => false,
         }
     }

@@ -1,4 +1,7 @@
-use wharf_model::{Session, Text};
+use std::ffi::OsStr;
+
+use wharf_api::Summary;
+use wharf_model::Text;
 
 use crate::dispatch::Serve;
 use crate::duration::{human, now};
@@ -32,7 +35,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
         output::bytes(&body)?;
         return Ok(0);
     }
-    let mut sessions = call::again(async |client| client.sessions(&selector).await)?;
+    let mut sessions = call::again(async |client| client.summaries(&selector).await)?;
     sessions.retain(|session| !(args.running && session.state.is_over()));
     if args.json {
         output::json(&sessions)?;
@@ -45,8 +48,8 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     Ok(0)
 }
 
-fn listing(sessions: &[Session]) -> Table {
-    let now = now();
+fn listing(sessions: &[Summary]) -> Table {
+    let (now, home) = (now(), std::env::var_os("HOME").unwrap_or_default());
     let mut table = Table::new(&["NAME", "GROUP", "STATE", "PID", "ATTACHED", "AGE", "DIR", "COMMAND"]);
     for session in sessions {
         let state = match &session.exit {
@@ -65,7 +68,7 @@ fn listing(sessions: &[Session]) -> Table {
             dash(session.pid.map(|pid| pid.to_string())),
             session.attached.to_string(),
             human(session.created, now),
-            short_dir(&session.dir),
+            short_dir(&session.dir, &home),
             command_line(&session.argv),
         ]);
     }
@@ -73,9 +76,8 @@ fn listing(sessions: &[Session]) -> Table {
 }
 
 /// The directory with `~` for the user's own.
-fn short_dir(dir: &Text) -> String {
-    let home = std::env::var_os("HOME").unwrap_or_default();
-    match dir.as_path().strip_prefix(&home) {
+fn short_dir(dir: &Text, home: &OsStr) -> String {
+    match dir.as_path().strip_prefix(home) {
         Ok(rest) if !home.is_empty() && rest.as_os_str().is_empty() => "~".to_owned(),
         Ok(rest) if !home.is_empty() => format!("~/{}", rest.to_string_lossy()),
         _ => dir.lossy().into_owned(),

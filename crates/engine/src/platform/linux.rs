@@ -7,19 +7,44 @@ use wharf_model::ProcessIdentity;
 /// How far the chain of parents is followed. Real ones are short; this one ends whatever `/proc` says.
 const DEEPEST: usize = 1_000;
 
-/// A process and its ancestors: pid and start time of each, the nearest first.
-pub(crate) fn ancestors(pid: i32) -> impl Iterator<Item = (i32, u64)> {
-    let mut next = pid;
-    std::iter::from_fn(move || {
-        if next <= 0 {
-            return None;
+/// How often the chain is read anew when a link of it ends meanwhile.
+const TRIES: usize = 8;
+
+/// The program that stands between the engine's process and a session's.
+const HOLDER: &[u8] = b"wharf-holder\n";
+
+/// A process and its ancestors: pid and start time of each, the nearest first. `None` where it is gone, or where
+/// its ancestors end faster than they are read.
+pub(crate) fn ancestors(pid: i32) -> Option<Vec<(i32, u64)>> {
+    let mut unseen = None;
+    for _ in 0..TRIES {
+        match chain(pid) {
+            (chain, None) => return Some(chain),
+            (chain, _) if chain.is_empty() => return None,
+            // The same again: it is not gone, but hidden from us, and so is what is above it.
+            (chain, missing) if missing == unseen => return Some(chain),
+            (_, missing) => unseen = missing,
         }
-        let pid = next;
-        let (parent, start) = stat(pid)?;
+    }
+    None
+}
+
+/// The chain as far as it can be read, and the process at which it broke off.
+fn chain(pid: i32) -> (Vec<(i32, u64)>, Option<i32>) {
+    let (mut chain, mut next) = (Vec::new(), pid);
+    while next > 0 && chain.len() < DEEPEST {
+        let Some((parent, start)) = stat(next) else { return (chain, Some(next)) };
+        chain.push((next, start));
         next = parent;
-        Some((pid, start))
-    })
-    .take(DEEPEST)
+    }
+    (chain, (next < 0).then_some(next))
+}
+
+/// Whether there is a holder between a process and this one: it belongs to a session, known or not.
+pub(crate) fn is_held(chain: &[(i32, u64)]) -> bool {
+    let own = std::process::id() as i32;
+    let below = chain.iter().position(|(pid, _)| *pid == own).map_or(&[][..], |at| &chain[..at]);
+    below.iter().any(|(pid, _)| fs::read(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == HOLDER))
 }
 
 /// How long a process has run, by a clock that nobody sets. `None` where the identity is of another boot.
@@ -53,18 +78,20 @@ mod tests {
     #[test]
     fn the_chain_of_parents_ends_at_the_first_process() {
         let me = std::process::id() as i32;
-        let chain: Vec<(i32, u64)> = ancestors(me).collect();
+        let chain = ancestors(me).unwrap();
         assert_eq!(chain[0].0, me);
         assert_eq!(chain[1].0, std::os::unix::process::parent_id() as i32);
         assert!(chain[0].1 >= chain[1].1, "a child starts after its parent");
-        assert_eq!(ancestors(-1).count(), 0);
+        assert_eq!(ancestors(-1), None);
+        assert_eq!(ancestors(i32::MAX), None);
+        assert!(!is_held(&chain), "a process does not hold itself");
     }
 
     #[test]
     fn the_age_of_a_process_needs_its_boot() {
         let me = std::process::id() as i32;
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-        let (_, start) = ancestors(me).next().unwrap();
+        let (_, start) = ancestors(me).unwrap()[0];
         let mut process = ProcessIdentity { pid: me, start, boot: boot.trim().to_owned() };
         assert!(run_age(&process).unwrap() < Duration::from_secs(3_600));
         process.boot = "another".to_owned();

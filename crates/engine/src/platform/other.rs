@@ -3,8 +3,13 @@ use std::time::Duration;
 use wharf_model::ProcessIdentity;
 
 /// A process and its ancestors cannot be seen here.
-pub(crate) fn ancestors(_pid: i32) -> impl Iterator<Item = (i32, u64)> {
-    std::iter::empty()
+pub(crate) fn ancestors(_pid: i32) -> Option<Vec<(i32, u64)>> {
+    Some(Vec::new())
+}
+
+/// Nor what is between them.
+pub(crate) fn is_held(_chain: &[(i32, u64)]) -> bool {
+    false
 }
 
 /// How long a process has run cannot be told here.

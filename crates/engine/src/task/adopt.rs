@@ -3,9 +3,10 @@ use std::sync::Arc;
 use wharf_backend::Adoption;
 use wharf_model::{Code, Failure, Reason, State};
 
-use super::{Phase, Task};
+use super::{Phase, Task, undo};
 use crate::command::Command;
 use crate::handle::Stage;
+use crate::open::LOOKING;
 use crate::{Result, disk};
 
 impl Task {
@@ -29,6 +30,7 @@ impl Task {
                     return Phase::Live(connection, true);
                 }
                 Ok(Adoption::Ended(exit)) => return self.conclude(exit, false),
+                Ok(Adoption::Lost) if self.never_was() => return self.forget(),
                 Ok(Adoption::Lost) => return self.lost(),
                 Err(failure) => failure,
             };
@@ -100,6 +102,20 @@ impl Task {
             Failure::new(Code::Unreachable, format!("session {name} cannot be reached: {}", why.message))
                 .hint("nothing was ended; it is looked for again and again");
         self.refuse(&failure);
+    }
+
+    /// Whether its start was taken back by its holder just when this engine began to look for it.
+    fn never_was(&self) -> bool {
+        let first = self.handle.session().detail.as_deref() == Some(LOOKING);
+        first && matches!(disk::ticket(&self.shared.home.session(&self.handle.id)), Ok(None))
+    }
+
+    fn forget(&mut self) -> Phase {
+        undo(&self.shared, &self.handle, None);
+        self.shared.store.remove(&self.handle.id);
+        // Whoever waits for it to be found need not wait any more.
+        self.shared.update(&self.handle, |session| session.detail = None);
+        Phase::Leave
     }
 
     fn lost(&mut self) -> Phase {

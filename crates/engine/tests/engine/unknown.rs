@@ -90,7 +90,7 @@ async fn a_process_is_in_a_session_only_below_its_holder() {
     let place = Place::new();
     let engine = place.open().await;
     engine.start(named("a", &["fake:sleep"])).await.unwrap();
-    assert_eq!(engine.session_of_pid(std::process::id() as i32), None);
-    assert_eq!(engine.session_of_pid(-1), None);
+    assert_eq!(engine.origin_of(std::process::id() as i32), wharf_engine::Origin::Outside);
+    assert_eq!(engine.origin_of(-1), wharf_engine::Origin::Unclear);
     engine.close().await;
 }

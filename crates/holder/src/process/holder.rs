@@ -120,6 +120,15 @@ impl Holder {
         Ok(id)
     }
 
+    /// Whoever asked for the session died before it could be told. The next daemon may have looked for sessions
+    /// before there was a ticket, and the name may be another's by now: it ends, so that nothing runs that nobody
+    /// knows of, and there is no second copy of it.
+    pub(super) fn abandon(&mut self) {
+        let by = "its daemon, which died while it was started".to_owned();
+        let request = StopRequest { grace: Millis(0), reason: Reason::Lost, by };
+        self.ending.ask(&request, &self.tree, self.channel.is_tty());
+    }
+
     /// Holds the session until nothing of it is left.
     pub(super) fn hold(mut self) -> io::Result<()> {
         let mut happened = Vec::new();

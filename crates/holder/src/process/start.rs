@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wharf_log::{Mark, Retention, Writer};
 use wharf_model::{Code, Failure, Home, ProcessIdentity, Size};
 
@@ -60,7 +61,7 @@ pub(super) fn serve(connection: UnixStream, nest: &Nest) -> io::Result<()> {
     };
     drop(frames);
     let made = match Kind::known(header.kind) {
-        Some(Kind::Start) => start(&payload, ready, nest),
+        Some(Kind::Start) => start(&payload, ready, nest, &connection),
         Some(Kind::Resume) => resume(&payload, passed, ready, nest),
         _ => Err(Failure::unsupported(format!("frame {} at first", header.kind), "a holder")),
     };
@@ -71,9 +72,12 @@ pub(super) fn serve(connection: UnixStream, nest: &Nest) -> io::Result<()> {
             let (kinds, fds): (Vec<_>, Vec<_>) = holder.duplicates().into_iter().unzip();
             let json = serde_json::to_vec(&Started { descriptors: kinds, ..holder.started.clone() })?;
             let head = Header::new(Kind::Ack, header.seq, json.len()).encode();
-            // Whoever asked may be gone; the session is there all the same, and will be found.
-            if linux::send(connection.as_fd(), &[IoSlice::new(&head), IoSlice::new(&json)], &fds).is_ok() {
-                holder.welcome(connection)?;
+            let told = linux::send(connection.as_fd(), &[IoSlice::new(&head), IoSlice::new(&json)], &fds);
+            match told {
+                Ok(_) => drop(holder.welcome(connection)?),
+                Err(_) if header.kind == Kind::Start as u8 => holder.abandon(),
+                // A session that was taken over is there all the same, and will be found.
+                Err(_) => {}
             }
             holder.hold()
         }
@@ -86,17 +90,28 @@ pub(super) fn serve(connection: UnixStream, nest: &Nest) -> io::Result<()> {
     }
 }
 
-fn start(payload: &[u8], ready: Ready, nest: &Nest) -> Result<Holder, Failure> {
+fn start(payload: &[u8], ready: Ready, nest: &Nest, asker: &UnixStream) -> Result<Holder, Failure> {
+    let gone = || Failure::new(Code::Unreachable, "whoever asked for the session is gone");
+    if hung_up(asker) {
+        return Err(gone());
+    }
     let [control, ticket, argv, env] = wire::split_sections(payload).map_err(bad_frame)?;
     let start: Start = serde_json::from_slice(control).map_err(bad_frame)?;
     let home = start.home.as_path().to_owned();
     let fresh = !home.join(Home::TICKET).exists();
     fs::create_dir_all(&home).map_err(|e| Failure::system(format!("cannot make {}", home.display()), &e))?;
-    let made = begin(&start, home.clone(), [ticket, argv, env], ready, nest);
+    let still_wanted = || if hung_up(asker) { Err(gone()) } else { Ok(()) };
+    let made = begin(&start, home.clone(), [ticket, argv, env], ready, nest, still_wanted);
     if made.is_err() {
         clear(&home, start.run, fresh);
     }
     made
+}
+
+/// Whether the other side of a connection is closed.
+fn hung_up(connection: &UnixStream) -> bool {
+    let mut fds = [PollFd::new(connection, PollFlags::RDHUP)];
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
 }
 
 /// After a start that failed, nothing is left of what was made for it. The log of earlier runs is, and so is
@@ -118,6 +133,7 @@ fn begin(
     [ticket, argv, env]: [&[u8]; 3],
     ready: Ready,
     nest: &Nest,
+    still_wanted: impl Fn() -> Result<(), Failure>,
 ) -> Result<Holder, Failure> {
     let system = |what: &'static str| move |error: io::Error| Failure::system(what, &error);
     let Ready { holder, signals, events, terminal } = ready;
@@ -157,6 +173,8 @@ fn begin(
             started: now(),
             descriptors: Vec::new(),
         };
+        // From the ticket on it can be found, so this is the last moment to say no.
+        still_wanted()?;
         record::write_ticket(
             &home,
             ticket,

@@ -21,7 +21,7 @@ pub(super) async fn status(State(app): State<Arc<App>>) -> Json<DaemonStatus> {
 }
 
 pub(super) async fn stop(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>) -> Answer<Json<()>> {
-    Rights::of(&app.engine, peer).over_all("end the daemon")?;
+    Rights::of(&app.engine, peer).await.over_all("end the daemon")?;
     tracing::info!(pid = peer.pid, "asked to end");
     app.work.stop();
     Ok(Json(()))

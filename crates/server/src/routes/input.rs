@@ -35,7 +35,7 @@ pub(super) async fn write(
     let within = query.within_ms.map_or(PATIENCE, Duration::from_millis);
     let deadline = Instant::now() + within.min(Duration::from_secs(24 * 3600));
     let session = app.engine.find(&key).await?;
-    Rights::of(&app.engine, peer).over("type into", &[Arc::clone(&session)])?;
+    Rights::of(&app.engine, peer).await.over("type into", &[Arc::clone(&session)])?;
     let mut pieces = Pieces::new(request.into_body(), LARGEST_WRITE);
     let mut piece = pieces.next(PIECE).await?;
     let writer = app.writer(&session.id);
@@ -63,6 +63,6 @@ pub(super) async fn close(
     Extension(peer): Extension<Peer>,
     Key(key): Key,
 ) -> Answer<Json<()>> {
-    Rights::of(&app.engine, peer).over("end the input of", &[app.engine.find(&key).await?])?;
+    Rights::of(&app.engine, peer).await.over("end the input of", &[app.engine.find(&key).await?])?;
     Ok(Json(app.engine.close_input(&key).await?))
 }

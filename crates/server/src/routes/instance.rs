@@ -29,7 +29,7 @@ pub(super) async fn gc(
     input::Json(request): input::Json<GcRequest>,
 ) -> Answer<Json<Vec<GcItem>>> {
     if !request.dry_run {
-        Rights::of(&app.engine, peer).over_all("collect what is left of sessions")?;
+        Rights::of(&app.engine, peer).await.over_all("collect what is left of sessions")?;
     }
     let engine = app.engine.clone();
     let work = async move { Ok(engine.gc(request.dry_run, request.ended_before).await?) };

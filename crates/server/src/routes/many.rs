@@ -114,7 +114,7 @@ async fn each(app: Arc<App>, peer: Peer, verb: Verb, request: ManyRequest) -> Ou
     let mut sessions = select(&app, selector).await?;
     // Of many, those that it can be done to. Of named ones, each must be told.
     sessions.retain(|session| named || !verb.wants_live() || !session.state.is_over());
-    Rights::of(&app.engine, peer).over(verb.word(), &sessions)?;
+    Rights::of(&app.engine, peer).await.over(verb.word(), &sessions)?;
     let engine = app.engine.clone();
     let by = format!("pid {}", peer.pid);
     app.work.carry_out(async move { Ok(Json(apply(engine, verb, sessions, by).await)) }).await

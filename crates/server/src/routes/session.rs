@@ -31,7 +31,7 @@ pub(super) async fn resize(
     input::Key(key): input::Key,
     input::Json(size): input::Json<Size>,
 ) -> Answer<Json<()>> {
-    Rights::of(&app.engine, peer).over("resize", &[app.engine.find(&key).await?])?;
+    Rights::of(&app.engine, peer).await.over("resize", &[app.engine.find(&key).await?])?;
     Ok(Json(app.engine.resize(&key, size).await?))
 }
 
@@ -42,7 +42,7 @@ pub(super) async fn rename(
     input::Json(request): input::Json<RenameRequest>,
 ) -> Answer<Json<Session>> {
     let session = app.engine.find(&key).await?;
-    Rights::of(&app.engine, peer).over("rename", &[session])?;
+    Rights::of(&app.engine, peer).await.over("rename", &[session])?;
     let engine = app.engine.clone();
     let renamed = app.work.carry_out(async move { Ok(engine.rename(&key, request.name).await?) }).await?;
     Ok(Json(Session::clone(&renamed)))
@@ -54,7 +54,7 @@ pub(super) async fn env(
     input::Key(key): input::Key,
 ) -> Answer<Json<Vec<(Text, Text)>>> {
     // Secrets live in variables; and who runs a further command in a session asks for them first.
-    Rights::of(&app.engine, peer).over("read the variables of", &[app.engine.find(&key).await?])?;
+    Rights::of(&app.engine, peer).await.over("read the variables of", &[app.engine.find(&key).await?])?;
     Ok(Json(app.engine.env(&key).await?))
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn set_env(
     input::Key(key): input::Key,
     input::Json(request): input::Json<EnvRequest>,
 ) -> Answer<Json<()>> {
-    Rights::of(&app.engine, peer).over("change the variables of", &[app.engine.find(&key).await?])?;
+    Rights::of(&app.engine, peer).await.over("change the variables of", &[app.engine.find(&key).await?])?;
     let engine = app.engine.clone();
     let work = async move { Ok(engine.set_env(&key, request.set, request.unset).await?) };
     app.work.carry_out(work).await.map(Json)
@@ -76,7 +76,7 @@ pub(super) async fn pipe(
     input::Key(key): input::Key,
     input::Json(request): input::Json<PipeRequest>,
 ) -> Answer<Json<()>> {
-    Rights::of(&app.engine, peer).over("copy the output of", &[app.engine.find(&key).await?])?;
+    Rights::of(&app.engine, peer).await.over("copy the output of", &[app.engine.find(&key).await?])?;
     let engine = app.engine.clone();
     let work = async move { Ok(engine.pipe(&key, request.file, request.from_start).await?) };
     app.work.carry_out(work).await.map(Json)

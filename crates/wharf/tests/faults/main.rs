@@ -1,4 +1,5 @@
 //! The program under fault: one file a class of faults, each test with an instance of its own.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -12,10 +12,13 @@ fn attach(wharf: &Wharf, name: &str) -> Pty {
 /// An application that takes the terminal for itself and never gives it back.
 const RUDE: &str = "stty raw -echo; printf '\\033[?1049h\\033[?1000h\\033[?2004h\\033[?25lpainted'; ";
 
+/// How somebody leaves.
+type Way = fn(&Wharf, &mut Pty);
+
 #[test]
 fn the_terminals_modes_are_as_before_on_every_way_out() {
     let wharf = Wharf::new();
-    let ways: [(&str, fn(&Wharf, &mut Pty), i32); 6] = [
+    let ways: [(&str, Way, i32); 6] = [
         ("detach", |_, pty| pty.type_in(b"\x1c"), 0),
         ("exit", |wharf, _| drop(wharf.run(&["write", "exit", "x"])), 5),
         ("kill", |wharf, _| drop(wharf.run(&["kill", "kill"])), 137),
@@ -30,11 +33,12 @@ fn the_terminals_modes_are_as_before_on_every_way_out() {
             0,
         ),
     ];
+    // Every new terminal has these; this one's own may have been changed before they could be looked at.
+    let before = Pty::spawn(std::process::Command::new("true"), (80, 24)).modes();
     for (name, way, code) in ways {
         wharf.start(name, &[], &["sh", "-c", &format!("{RUDE} head -c 1 >/dev/null; exit 5")]);
         wharf.until_log(name, "painted");
         let mut pty = attach(&wharf, name);
-        let before = pty.modes();
         pty.until("painted");
         assert!(until(|| pty.modes() != before), "{name}: the terminal never was raw");
         way(&wharf, &mut pty);

@@ -3,15 +3,15 @@ use std::time::Duration;
 use crate::support::{Wharf, until};
 use crate::tools::{Bystander, MARK, marked, show, within};
 
-/// Each process forks two, down to a depth; the last ones move on from pid to pid for ever.
-const BOMB: &str = r#"
+/// A tree of 256, of which all but the first move on from pid to pid. Should all else fail, it ends by itself in a minute.
+const BOMB: &str = r"
 use POSIX;
 $SIG{TERM} = $SIG{HUP} = 'IGNORE';
-my $first = $$;
+my ($first, $end) = ($$, time + 60);
 for (1..8) { fork() }
-sleep 1000 while $$ == $first;
-while (1) { my $pid = fork(); if ($pid) { POSIX::_exit(0) } select(undef, undef, undef, 0.2) }
-"#;
+sleep 1 while $$ == $first && time < $end;
+while (time < $end) { my $pid = fork(); if ($pid) { POSIX::_exit(0) } select(undef, undef, undef, 0.2) }
+";
 
 fn bomb(options: &[&str], argv: &[&str], most: usize) {
     let wharf = Wharf::new();

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::support::{Ran, Wharf, until};
-use crate::tools::{show, within};
+use crate::tools::{count, pending, show, within};
 
 fn pattern(size: usize) -> Vec<u8> {
     (0..size as u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 11) as u8).collect()
@@ -71,8 +71,8 @@ fn two_long_writes_at_once_both_arrive() {
     });
     wharf.until_log("one", "done");
     let got = std::fs::read(wharf.home().join("got-one")).unwrap();
-    assert_eq!(got.iter().filter(|b| **b == b'a').count(), SIZE);
-    assert_eq!(got.iter().filter(|b| **b == b'b').count(), SIZE);
+    assert_eq!(count(&got, b'a'), SIZE);
+    assert_eq!(count(&got, b'b'), SIZE);
 }
 
 #[test]
@@ -107,14 +107,15 @@ fn a_write_that_nobody_reads_ends_in_time_and_says_how_much_went_in() {
 #[test]
 fn a_stop_does_not_wait_behind_input() {
     let wharf = Wharf::new();
-    for (name, options) in [("tty", &[][..]), ("pipes", &["--no-tty"])] {
-        wharf.start(name, options, &["sleep", "1000"]);
+    for (name, tty) in [("tty", true), ("pipes", false)] {
+        late(&wharf, name, tty, "cat");
         std::thread::scope(|scope| {
             let wharf = &wharf;
             let writer = scope
                 .spawn(move || wharf.run_with(&["write", "--timeout", "20", name, "-"], &pattern(2 << 20)));
-            let pending = || wharf.run(&["show", name]).code == 0 && !writer.is_finished();
-            assert!(until(pending));
+            // It has begun: its first bytes are in, and it cannot come to its end.
+            let _ = until(|| writer.is_finished() || pending(wharf, name).queued > 0);
+            assert!(!writer.is_finished(), "{:#?}", writer.join().unwrap());
             within(Duration::from_secs(1), "a stop", || wharf.ok(&["stop", "-t", "5", name]));
             let ran = writer.join().unwrap();
             assert!([4, 7].contains(&ran.code), "{ran:#?}");
@@ -128,7 +129,7 @@ fn input_to_a_session_in_any_other_state_is_answered() {
     let wharf = Wharf::new();
     wharf.start("ended", &[], &["true"]);
     wharf.run(&["wait", "ended"]);
-    let script = "stty raw -echo; trap '' TERM HUP; echo ready; while :; do head -c 1; done";
+    let script = "stty raw -echo; trap '' TERM HUP; echo ready; exec cat";
     wharf.start("stubborn", &[], &["sh", "-c", script]);
     wharf.start("waiting", &["--after", "stubborn"], &["true"]);
     wharf.until_log("stubborn", "ready");
@@ -152,8 +153,8 @@ fn input_to_a_session_in_any_other_state_is_answered() {
         }
         stop.join().unwrap();
         let log = wharf.log("stubborn");
-        let seen = log.iter().filter(|b| **b == b'z').count();
-        assert!(taken > 0 && seen <= taken && seen + 2 >= taken, "{taken} were taken, {seen} arrived");
+        let seen = count(&log, b'z');
+        assert!(taken > 0 && seen <= taken && seen + 5 >= taken, "{taken} were taken, {seen} arrived");
     });
     assert_eq!(show(&wharf, "stubborn")["state"], "exited");
 }

@@ -6,7 +6,7 @@ fn two_hundred_sessions_come_and_go_and_leave_nothing() {
     let wharf = Wharf::new();
     let cycle = |n: usize| {
         let name = format!("s{n}");
-        let options: &[&str] = if n % 2 == 0 { &[] } else { &["--no-tty"] };
+        let options: &[&str] = if n.is_multiple_of(2) { &[] } else { &["--no-tty"] };
         wharf.start(&name, options, &["sleep", "1000"]);
         let session = show(&wharf, &name);
         match n % 3 {

@@ -1,5 +1,6 @@
 //! The program under load and among hostile commands: one file a class of faults, each test with an instance of
 //! its own. Nothing here sleeps for luck: a test waits for a condition, with a deadline.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../support/mod.rs"]
 mod support;

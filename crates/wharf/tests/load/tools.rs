@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use wharf_holder::client::{Client, Event};
+use wharf_holder::wire::Pending;
 
 use crate::support::{Wharf, lives};
 
@@ -15,14 +18,15 @@ use crate::support::{Wharf, lives};
 pub(crate) const MARK: &str = "WHARF_TEST_MARK";
 
 /// TERM, HUP and INT ignored; sessions of their own; double forks; an emptied environment is not needed to hide from a
-/// walk, a moving pid is: each mover forks and dies, again and again.
+/// walk, a moving pid is: each mover forks and dies, again and again. Should all else fail, it ends by itself in a minute.
 pub(crate) const HOSTILE: &str = r#"
 use POSIX;
 $SIG{TERM} = $SIG{HUP} = $SIG{INT} = 'IGNORE';
-sub nap { select(undef, undef, undef, $_[0]) }
+my $end = time + 60;
+sub nap { POSIX::_exit(0) if time > $end; select(undef, undef, undef, $_[0]) }
 sub mover { while (1) { if (fork()) { POSIX::_exit(0) } POSIX::setsid(); nap(0.002) } }
 sub breeder { while (1) { if (!fork()) { POSIX::setsid(); if (fork()) { POSIX::_exit(0) } nap(0.2); POSIX::_exit(0) } nap(0.02); 1 while waitpid(-1, WNOHANG) > 0 } }
-sub sitter { POSIX::setsid(); while (1) { nap(1000) } }
+sub sitter { POSIX::setsid(); while (1) { nap(1) } }
 for my $kind (\&mover, \&mover, \&mover, \&breeder, \&breeder, \&sitter, \&sitter, \&sitter) {
     my $pid = fork();
     if (!$pid) { POSIX::setsid(); if (fork()) { POSIX::_exit(0) } $kind->(); }
@@ -99,6 +103,22 @@ pub(crate) fn holder(wharf: &Wharf, name: &str) -> i32 {
     show(wharf, name)["holder"]["pid"].as_i64().expect("it has a holder") as i32
 }
 
+/// What the holder of a session says of its input.
+pub(crate) fn pending(wharf: &Wharf, name: &str) -> Pending {
+    let path = show(wharf, name)["path"].as_str().expect("a path").to_owned();
+    let mut client = Client::connect(Path::new(&path), "program").expect("it has a holder");
+    client.set_timeout(Some(Duration::from_secs(5))).expect("a timeout");
+    let asked = client.pending().expect("the holder lives");
+    loop {
+        if let Event::Done { seq, answer } =
+            client.next_event().expect("an answer").expect("the holder lives")
+            && seq == asked
+        {
+            return serde_json::from_slice(&answer).expect("JSON");
+        }
+    }
+}
+
 /// A number of `/proc/PID/status`, in kilobytes.
 #[track_caller]
 pub(crate) fn memory(pid: i32, field: &str) -> u64 {
@@ -117,6 +137,11 @@ pub(crate) fn descriptors(pid: i32) -> BTreeMap<u32, String> {
         Some((entry.file_name().to_str()?.parse().ok()?, target.to_string_lossy().into_owned()))
     };
     entries.filter_map(one).collect()
+}
+
+/// How often a byte is there.
+pub(crate) fn count(bytes: &[u8], wanted: u8) -> usize {
+    bytes.split(|byte| *byte == wanted).count() - 1
 }
 
 /// Writes an executable file into the instance's home, and gives its path.

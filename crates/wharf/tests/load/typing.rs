@@ -2,10 +2,9 @@ use std::path::Path;
 
 use rustix::process::Signal;
 use wharf_holder::client::{Client, Event};
-use wharf_holder::wire::Pending;
 
 use crate::support::{Pty, Wharf, until};
-use crate::tools::show;
+use crate::tools::{count, pending, show};
 
 /// An agent that keeps every byte that is typed at it.
 fn keeper(wharf: &Wharf, name: &str) {
@@ -75,9 +74,9 @@ fn two_who_type_at_once_lose_nothing() {
     // Each key is a piece of its own, so two hands may mix within a line, but no byte is lost or moved.
     let all = got(&wharf);
     for letter in [b'a', b'b'] {
-        assert_eq!(all.iter().filter(|b| **b == letter).count(), LINES);
+        assert_eq!(count(&all, letter), LINES);
     }
-    assert_eq!(all.iter().filter(|b| **b == b'\r').count(), 2 * LINES);
+    assert_eq!(count(&all, b'\r'), 2 * LINES);
     assert_eq!(show(&wharf, "one")["attached"], 2);
     for user in &mut users {
         user.type_in(b"\x1c");
@@ -124,21 +123,9 @@ fn what_a_canonical_terminal_would_cut_can_be_known() {
     wharf.start("raw", &[], &["sh", "-c", "stty raw -echo; echo ready; exec sleep 1000"]);
     for (name, canonical) in [("cooked", true), ("raw", false)] {
         wharf.until_log(name, "ready");
-        let path = show(&wharf, name)["path"].as_str().unwrap().to_owned();
-        let mut client = Client::connect(Path::new(&path), "program").unwrap();
-        client.set_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
         // The kernel keeps 4,095 bytes of a line in canonical mode: more is cut, by the kernel, in silence.
         wharf.ok(&["write", name, &format!("{}\n", "x".repeat(3_000))]);
-        let mut pending = || {
-            let asked = client.pending().unwrap();
-            loop {
-                if let Event::Done { seq, answer } = client.next_event().unwrap().expect("the holder lives")
-                    && seq == asked
-                {
-                    return serde_json::from_slice::<Pending>(&answer).unwrap();
-                }
-            }
-        };
+        let pending = || pending(&wharf, name);
         assert!(until(|| pending().unread == 3_001), "{:?}", pending());
         assert_eq!(pending().canonical, canonical);
         assert_eq!(pending().queued, 0);

@@ -109,7 +109,10 @@ pub async fn a_stranger_is_not_taken_for_it(place: Arc<Place>) {
             dir: home.as_path().into(),
             token: "conformance-nobody-carries-this".to_owned(),
             // A holder is beyond doubt by its identity alone; a command must carry the mark besides.
-            holder: real.holder.as_ref().map(|_| if what == "another token" { gone.clone() } else { identity.clone() }),
+            holder: real
+                .holder
+                .as_ref()
+                .map(|_| if what == "another token" { gone.clone() } else { identity.clone() }),
             command: Some(identity),
             ..real.clone()
         };
