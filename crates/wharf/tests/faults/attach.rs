@@ -39,7 +39,7 @@ fn finish(ground: &Ground, mut pty: Pty) {
 
 /// The number that was shown last.
 fn shown(pty: &Pty) -> u32 {
-    pty.shown().rsplit("n ").filter_map(|part| part.split('.').next()?.parse().ok()).next().unwrap_or(0)
+    pty.shown().rsplit("n ").find_map(|part| part.split('.').next()?.parse().ok()).unwrap_or(0)
 }
 
 #[test]

@@ -77,9 +77,9 @@ fn chaos_daemons_killed_while_commands_run() {
         assert_eq!(ground.run(&["wait", name]).code, 40 + i as i32);
         let log = String::from_utf8(ground.log(name)).unwrap();
         let count = log.lines().filter(|line| line.starts_with("n ")).count();
-        let mut expected: String = (1..=count).map(|n| format!("n {n}\n")).collect();
-        expected += &format!("last {count}\n<bye>\n");
-        assert_eq!(log, expected, "{name}");
+        let mut expected: Vec<String> = (1..=count).map(|n| format!("n {n}\n")).collect();
+        expected.push(format!("last {count}\n<bye>\n"));
+        assert_eq!(log, expected.concat(), "{name}");
     }
 }
 

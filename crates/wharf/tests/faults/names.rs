@@ -72,7 +72,9 @@ fn a_name_that_is_the_start_of_others_means_itself_alone() {
     let ground = Ground::new();
     let names = ["a", "a-1", "a-10", "a-100", "a.1", "a_1", "aa"];
     let start = |name: &str| ground.start(name, &["-g", name], &["sleep", "1000"]);
-    names.iter().for_each(|name| start(name));
+    for name in names {
+        start(name);
+    }
     let running = || {
         let mut names: Vec<String> =
             ground.ok(&["ls", "-q", "--running"]).lines().map(str::to_owned).collect();
