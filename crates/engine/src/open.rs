@@ -26,6 +26,7 @@ pub(crate) const LOOKING: &str = "it is being looked for";
 
 /// Takes the instance, reads what is known, and looks for what lives.
 pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
+    crate::platform::keep_reserve();
     let home = config.home.clone();
     let (lock, store, opened) = blocking(move || claim(&home)).await?;
     let shared = Arc::new(Shared {

@@ -1,6 +1,9 @@
 use std::fs;
+use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use wharf_model::ProcessIdentity;
 
@@ -44,7 +47,34 @@ fn chain(pid: i32) -> (Vec<(i32, u64)>, Option<i32>) {
 pub(crate) fn is_held(chain: &[(i32, u64)]) -> bool {
     let own = std::process::id() as i32;
     let below = chain.iter().position(|(pid, _)| *pid == own).map_or(&[][..], |at| &chain[..at]);
-    below.iter().any(|(pid, _)| fs::read(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == HOLDER))
+    below.iter().any(|(pid, _)| read(&format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == HOLDER))
+}
+
+/// One descriptor that nothing else uses: who asks must be known also when all others are taken.
+static RESERVE: Mutex<Option<fs::File>> = Mutex::new(None);
+
+/// Sets the reserve aside, while there still is one to set aside.
+pub(crate) fn keep_reserve() {
+    let mut reserve = RESERVE.lock().unwrap_or_else(PoisonError::into_inner);
+    if reserve.is_none() {
+        *reserve = fs::File::open("/dev/null").ok();
+    }
+}
+
+fn read(path: &str) -> io::Result<Vec<u8>> {
+    let none_left = |error: &io::Error| {
+        let left = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+        left.contains(&error.raw_os_error())
+    };
+    match fs::read(path) {
+        Err(error) if none_left(&error) => {
+            drop(RESERVE.lock().unwrap_or_else(PoisonError::into_inner).take());
+            let again = fs::read(path);
+            keep_reserve();
+            again
+        }
+        first => first,
+    }
 }
 
 /// How long a process has run, by a clock that nobody sets. `None` where the identity is of another boot.
@@ -61,7 +91,7 @@ pub(crate) fn run_age(process: &ProcessIdentity) -> Option<Duration> {
 
 /// A process's parent and start time. The command's name may hold anything, so fields count from the last `)`.
 fn stat(pid: i32) -> Option<(i32, u64)> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = read(&format!("/proc/{pid}/stat")).ok()?;
     let after = stat.iter().rposition(|byte| *byte == b')')? + 2;
     let rest = String::from_utf8_lossy(stat.get(after..)?).into_owned();
     let mut fields = rest.split(' ');

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags};
@@ -17,6 +18,9 @@ pub(crate) struct Hierarchies {
     v2: Option<PathBuf>,
     v1: Vec<(String, PathBuf)>,
 }
+
+/// How old an empty group must be to count as left behind: a start puts its command into one at once.
+const LEFT: Duration = Duration::from_secs(60);
 
 /// The cgroups of one session. The default one is none at all.
 #[derive(Default)]
@@ -69,6 +73,19 @@ impl Hierarchies {
             }
         }
         found
+    }
+
+    /// Takes away what sessions left behind whose holders were killed: groups of ours that have been empty for a while.
+    pub(crate) fn tidy(&self) {
+        let parents = self.v2.iter().chain(self.v1.iter().map(|(_, dir)| dir));
+        for entry in parents.filter_map(|dir| fs::read_dir(dir).ok()).flatten().flatten() {
+            let ours = entry.file_name().as_encoded_bytes().starts_with(b"wharf-");
+            let age = entry.metadata().ok().and_then(|meta| meta.modified().ok()?.elapsed().ok());
+            if ours && age.is_some_and(|age| age > LEFT) {
+                // It fails where there is a process in it.
+                let _ = fs::remove_dir(entry.path());
+            }
+        }
     }
 
     fn v1(&self, controller: &str) -> Option<&Path> {

@@ -50,6 +50,7 @@ fn nursery() -> io::Result<()> {
     std::env::set_current_dir("/")?;
     let orders = own::take_stdin()?;
     own::forget_children(true);
+    nest.cgroups.tidy();
     loop {
         let (mut byte, mut passed) = ([0_u8; 1], Vec::new());
         if linux::receive(&orders, &mut byte, &mut passed)? == 0 {
