@@ -82,7 +82,9 @@ pub(crate) fn attach(options: &Options) -> Done {
     match end? {
         End::Exit(exit) => Ok(told(options, &exit)),
         End::Detached => {
-            output::note(format!("\n[detached from {}]", options.name));
+            // The cursor is wherever the application left it.
+            output::note("");
+            output::note(format!("[detached from {}]", options.name));
             Ok(0)
         }
         End::Signal(signal) => Ok(128 + signal as u8),
