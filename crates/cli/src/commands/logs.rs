@@ -126,6 +126,10 @@ impl Following<'_> {
         if self.follower.is_none() {
             return Ok(true);
         }
+        if !self.session.exists() {
+            // Removed, with all that it will ever print.
+            return Ok(true);
+        }
         if self.silent > 1 {
             let failure = Failure::new(
                 Code::Unreachable,

@@ -123,7 +123,10 @@ fn twenty_five_readers_of_which_five_stand_still() {
 #[test]
 fn a_follower_ends_with_its_session_however_that_ends() {
     let wharf = Wharf::new();
-    for (n, end) in [&["kill"][..], &["stop", "-t", "1"], &["rm", "-f"]].into_iter().enumerate() {
+    for (n, end) in [&["kill"][..], &["stop", "-t", "1"], &["rm", "-f"], &["rm", "-f"], &["rm", "-f"]]
+        .into_iter()
+        .enumerate()
+    {
         let name = format!("s{n}");
         wharf.start(&name, &[], &["sh", "-c", "echo first; sleep 1000"]);
         wharf.until_log(&name, "first");
@@ -132,5 +135,6 @@ fn a_follower_ends_with_its_session_however_that_ends() {
         follower.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
         wharf.ok(&[end, &[&name]].concat());
         assert!(until(|| follower.try_wait().unwrap().is_some()), "after {end:?} it goes on for ever");
+        assert!(follower.wait().unwrap().success(), "after {end:?} it failed");
     }
 }
