@@ -309,10 +309,10 @@ fn listen(home: &Path) -> Result<std::os::unix::net::UnixListener, Failure> {
     bind().map_err(|error| Failure::system(format!("cannot listen at {}", path.display()), &error))
 }
 
-/// The cgroup's name: the session's id, which its directory is named by, and the run.
+/// The cgroup's name: the session's id, which its directory is named by, the run, and us.
 fn group_name(home: &Path, run: u32) -> String {
     let id = home.file_name().and_then(|name| name.to_str()).unwrap_or("session");
-    format!("wharf-{id}-{run}")
+    format!("wharf-{id}-{run}-{}", std::process::id())
 }
 
 fn bad_frame(error: impl std::fmt::Display) -> Failure {
