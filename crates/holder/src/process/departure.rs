@@ -4,7 +4,6 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use wharf_log::Mark;
-use wharf_model::Home;
 
 use super::channel::Source;
 use super::holder::{Holder, PEERS, micros, now};
@@ -39,9 +38,9 @@ impl Holder {
             }
         }
         let _ = self.log.mark(Mark::Time, micros());
-        // Before the record is there: whoever reads that may start the next run, with a socket of its own.
+        // Nobody can connect from here on. The socket's file stays until the session is removed or starts again: it
+        // would only be one more deleted file, and a file system looks past those for each new one.
         drop(self.listener.take());
-        let _ = std::fs::remove_file(self.home.join(Home::SOCKET));
         let mut record = self.ending.record(&self.tree, self.started.started, now());
         record.log_end = self.log.end();
         let written = (0..20).any(|attempt| {
