@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::net::UnixStream;
+use tokio::time::Instant;
 use wharf_backend::{Adoption, Backend, Connection, Launch, Probe, Result, Status};
 use wharf_holder::frame::{self, Kind};
 use wharf_holder::linux;
@@ -23,6 +24,8 @@ use crate::place::{Place, exchange};
 /// How long a holder may take to say who it is.
 const GREETING: Duration = Duration::from_secs(5);
 
+/// How long a holder may take from its last connection to its exit record.
+const LEAVING: Duration = Duration::from_millis(300);
 /// How long a holder may take to leave once it has written its exit record.
 const FAREWELL: Duration = Duration::from_secs(4);
 
@@ -219,20 +222,25 @@ impl Backend for LocalBackend {
             Ok(Err(error)) => error.to_string(),
             Err(_) => "it does not answer".to_owned(),
         };
-        // It may have left its record between our first look and now, and be about to go.
-        if let Some(record) = read_exit(home, ticket.run) {
-            return Ok(Adoption::Ended(record));
-        }
         let unknown =
             |why: String| Failure::new(Code::Unreachable, format!("cannot reach the holder: {why}"));
-        match linux::proc::open(holder) {
-            // One that is dead and waits to be reaped, where nobody does that, holds nothing any more.
-            Ok(Some(pidfd)) if !linux::proc::ends(&pidfd, Duration::ZERO) => {
-                Err(unknown(format!("process {} lives, but: {why}", holder.pid)))
+        // A holder that is about to go takes no connection any more and has not written its record yet.
+        let until = Instant::now() + LEAVING;
+        loop {
+            let alive = match linux::proc::open(holder) {
+                // One that is dead and waits to be reaped, where nobody does that, holds nothing any more.
+                Ok(found) => found.is_some_and(|pidfd| !linux::proc::ends(&pidfd, Duration::ZERO)),
+                Err(error) => return Err(unknown(error.to_string())),
+            };
+            // Looked for after that: what is gone now has written all that it will.
+            match read_exit(home, ticket.run) {
+                Some(record) => return Ok(Adoption::Ended(record)),
+                None if !alive => return Ok(Adoption::Lost),
+                None if Instant::now() >= until => {
+                    return Err(unknown(format!("process {} lives, but: {why}", holder.pid)));
+                }
+                None => tokio::time::sleep(Duration::from_millis(5)).await,
             }
-            Err(error) => Err(unknown(error.to_string())),
-            // Gone, and perhaps only just.
-            Ok(_) => Ok(read_exit(home, ticket.run).map_or(Adoption::Lost, Adoption::Ended)),
         }
     }
 
