@@ -23,7 +23,6 @@ pub struct Place {
     mode: Mode,
     backend: Arc<dyn Backend>,
     started: Mutex<Vec<Started>>,
-    count: AtomicU64,
 }
 
 /// A session that must be ended after the case. The connection is kept only where there is no other way back,
@@ -40,7 +39,7 @@ impl Place {
     pub(super) fn new(subject: Subject, mode: Mode) -> Self {
         let backend = (subject.open)();
         std::fs::create_dir_all(subject.home.sessions()).expect("the home can be made");
-        Self { subject, mode, backend, started: Mutex::default(), count: AtomicU64::new(0) }
+        Self { subject, mode, backend, started: Mutex::default() }
     }
 
     /// The backend as it was opened first.
@@ -94,9 +93,10 @@ impl Place {
 
     /// The start of a command with few variables, decided as the engine would decide it.
     pub fn launch(&self, argv: Vec<Text>) -> Launch {
+        // Two cases must never see each other's mark, in one process or in two.
+        static COUNT: AtomicU64 = AtomicU64::new(0);
         let created = Millis::from(SystemTime::now());
-        let count = self.count.fetch_add(1, Ordering::Relaxed);
-        // Two test processes must never see each other's mark.
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let token = format!("conformance-{}-{}-{count}", std::process::id(), created.0);
         let id = SessionId::new(created, (u64::from(std::process::id()) << 12) | count);
         let root: Text = self.dir().into();
