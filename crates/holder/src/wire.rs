@@ -3,7 +3,7 @@
 use std::io;
 
 use serde::{Deserialize, Serialize};
-use wharf_model::{ExitRecord, Limits, Millis, Offset, ProcessIdentity, Reason, Scope, Size, Text};
+use wharf_model::{Limits, Millis, Offset, ProcessIdentity, Reason, Scope, Size, Text};
 
 /// What this version can do beyond the first frames there ever were.
 pub const FEATURES: &[&str] = &[
@@ -150,9 +150,6 @@ pub struct Status {
     /// When something was last typed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_input: Option<Millis>,
-    /// How the command ended, where its leftovers are still being ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit: Option<ExitRecord>,
     /// Whether the input of a pipe session was ended: whoever keeps a duplicate of it must let go too.
     #[serde(default)]
     pub input_closed: bool,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use wharf_log::{Mark, Writer};
-use wharf_model::{Failure, Home, Millis, ProcessIdentity, Reason, Size};
+use wharf_model::{Failure, Millis, ProcessIdentity, Reason, Size};
 
 use super::channel::{Channel, Source};
 use super::ending::Ending;
@@ -341,7 +341,6 @@ impl Holder {
             pid: self.command.pid,
             size: self.size,
             last_input: self.last_input,
-            exit: None,
             input_closed: self.channel.sink().is_none(),
             dropped: self.dropped,
         }
@@ -367,10 +366,10 @@ impl Holder {
 
     /// Sends what peers can take, and watches those that can take no more for now.
     pub(super) fn settle_peers(&mut self) {
-        let (log, end) = (self.home.join(Home::LOG), self.log.end());
+        let end = self.log.end();
         let mut gone = Vec::new();
         for peer in &mut self.peers {
-            if !peer.flush(&log, end, &mut self.scratch) {
+            if !peer.flush(&self.home, end, &mut self.scratch) {
                 gone.push(peer.id);
                 continue;
             }

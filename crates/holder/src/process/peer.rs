@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use wharf_log::{Chunk, Reader, Stream, Streams};
-use wharf_model::Offset;
+use wharf_model::{Home, Offset};
 
 use crate::frame::{Decoder, HEADER, Header, Kind};
 use crate::linux;
@@ -159,7 +159,7 @@ impl Peer {
     }
 
     /// Sends what it can. False once the peer is gone.
-    pub(super) fn flush(&mut self, log: &Path, end: Offset, scratch: &mut Vec<u8>) -> bool {
+    pub(super) fn flush(&mut self, home: &Path, end: Offset, scratch: &mut Vec<u8>) -> bool {
         self.hungry = false;
         for turn in 0.. {
             while self.sent < self.out.len() {
@@ -175,7 +175,7 @@ impl Peer {
                     self.hungry = true;
                     return true;
                 }
-                Some(at) if at < end => match self.catch_up(log, at, scratch) {
+                Some(at) if at < end => match self.catch_up(home, at, scratch) {
                     Ok(true) => {}
                     // What is counted is not all there: the disk is full.
                     Ok(false) if self.last.is_none() => return true,
@@ -197,10 +197,10 @@ impl Peer {
     }
 
     /// Sends the next piece of the log. False where there is none.
-    fn catch_up(&mut self, log: &Path, at: Offset, scratch: &mut Vec<u8>) -> io::Result<bool> {
+    fn catch_up(&mut self, home: &Path, at: Offset, scratch: &mut Vec<u8>) -> io::Result<bool> {
         let (mut reader, mut streams) = match self.behind.take() {
             Some(place) => place,
-            None => (Reader::open(log, at)?, Streams::new()),
+            None => (Reader::open(&home.join(Home::LOG), at)?, Streams::new()),
         };
         scratch.resize(FRAME, 0);
         match reader.read(scratch)? {
