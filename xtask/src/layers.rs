@@ -8,9 +8,15 @@ const RANKS: &[(&str, u32)] = &[
     ("wharf-model", 0),
     ("wharf-log", 1),
     ("wharf-backend", 1),
+    ("wharf-screen", 1),
     ("wharf-holder", 2),
     ("wharf-store", 2),
+    ("wharf-agents", 2),
     ("wharf-local", 3),
+    // Ships nowhere: what the tests of everything above talk to.
+    ("wharf-testing", 3),
+    // What is above a holder's socket is the same wherever the holder sits.
+    ("wharf-tmux", 4),
     ("wharf-api", 3),
     ("wharf-engine", 4),
     ("wharf-server", 5),
@@ -26,17 +32,27 @@ const NARROW: &[(&str, &[&str])] = &[
     // The command line is a client. `logs` and `attach` read files and holders; nothing reaches the engine.
     ("wharf-cli", &["wharf-model", "wharf-log", "wharf-holder", "wharf-api"]),
     // What everything else runs on top of must not know any backend.
-    ("wharf-engine", &["wharf-model", "wharf-log", "wharf-backend", "wharf-store"]),
+    ("wharf-engine", &["wharf-model", "wharf-log", "wharf-backend", "wharf-store", "wharf-agents"]),
 ];
 
 /// Heavy foreign crates and the only ones of ours that may use them.
 const OWNERS: &[(&str, &[&str])] = &[
     ("rusqlite", &["wharf-store"]),
     ("axum", &["wharf-server"]),
+    ("alacritty_terminal", &["wharf-screen"]),
     ("clap", &["wharf-cli"]),
     (
         "tokio",
-        &["wharf-backend", "wharf-local", "wharf-engine", "wharf-api", "wharf-server", "wharf-cli", "wharf"],
+        &[
+            "wharf-backend",
+            "wharf-local",
+            "wharf-tmux",
+            "wharf-engine",
+            "wharf-api",
+            "wharf-server",
+            "wharf-cli",
+            "wharf",
+        ],
     ),
 ];
 

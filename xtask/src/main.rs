@@ -1,5 +1,6 @@
 //! Every task of this repository. `cargo xtask` lists them.
 
+mod agents;
 mod bench;
 mod chaos;
 mod counter;
@@ -42,6 +43,11 @@ const TASKS: &[Task] = &[
         name: "chaos",
         about: "kill the daemon or holders under load, then account for every line",
         run: chaos::task,
+    },
+    Task {
+        name: "agents",
+        about: "drive the real agents against a loopback model service, and count what arrived",
+        run: agents::task,
     },
     Task {
         name: "bench",

@@ -14,7 +14,7 @@ struct Need {
 
 const NEEDS: &[Need] = &[
     Need { program: "cc", package: "gcc", by: "the build of SQLite, the benchmark's floor" },
-    Need { program: "tmux", package: "tmux", by: "the benchmark" },
+    Need { program: "tmux", package: "tmux", by: "the tests of sessions in panes, the benchmark" },
     Need { program: "asciinema", package: "asciinema", by: "the test that plays an exported recording" },
     Need { program: "ps", package: "procps", by: "scripts of the tests" },
     Need { program: "dtach", package: "dtach", by: "the benchmark" },

@@ -54,7 +54,7 @@ pub const LARGEST_WRITE: usize = 64 << 20;
 /// Less than the daemon keeps a connection that asks nothing.
 const STALE: Duration = Duration::from_secs(20);
 
-type Answer<T> = Result<T, Failure>;
+pub(crate) type Answer<T> = Result<T, Failure>;
 
 impl Client {
     /// A client of the daemon at this socket. It connects when it is first asked something.
@@ -79,6 +79,10 @@ impl Client {
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
+    }
+
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        self.timeouts
     }
 
     /// The socket.
@@ -133,6 +137,11 @@ impl Client {
     /// One session, by name or id.
     pub async fn session(&self, key: &str) -> Answer<Session> {
         self.look(of(key, "")?).await
+    }
+
+    /// The same with its state as it is now: one that nobody attends is looked at first.
+    pub async fn glance(&self, key: &str) -> Answer<Session> {
+        self.look(Query::default().push("glance", "true").after(&of(key, "")?)).await
     }
 
     /// Stops sessions: TERM, grace, KILL.
@@ -223,7 +232,11 @@ impl Client {
 
     pub(crate) async fn log_body(&self, key: &str, from: Offset, follow: bool) -> Answer<Incoming> {
         let query = Query::default().push("from", from.to_string()).push("follow", follow.to_string());
-        let target = query.after(&of(key, "/log")?);
+        self.stream(query.after(&of(key, "/log")?)).await
+    }
+
+    /// An answer that comes piece by piece.
+    pub(crate) async fn stream(&self, target: String) -> Answer<Incoming> {
         let ask = Ask { method: Method::GET, target, media_type: None, body: Bytes::new() };
         within(self.timeouts.answer, async {
             // The stream keeps the connection, so it is not given back.
@@ -258,20 +271,45 @@ impl Client {
         decode(&self.ask(Method::POST, target.into(), Some("application/json"), body, within).await?)
     }
 
-    async fn look<T: DeserializeOwned>(&self, target: String) -> Answer<T> {
+    pub(crate) async fn look<T: DeserializeOwned>(&self, target: String) -> Answer<T> {
         decode(&self.ask(Method::GET, target, None, Bytes::new(), self.timeouts.look).await?)
     }
 
-    async fn get<T: DeserializeOwned>(&self, target: String) -> Answer<T> {
+    pub(crate) async fn get<T: DeserializeOwned>(&self, target: String) -> Answer<T> {
         decode(&self.ask(Method::GET, target, None, Bytes::new(), self.timeouts.answer).await?)
     }
 
-    async fn post<B: Serialize, T: DeserializeOwned>(&self, target: String, request: &B) -> Answer<T> {
-        let body = encode(request)?;
-        decode(&self.ask(Method::POST, target, Some("application/json"), body, self.timeouts.answer).await?)
+    pub(crate) async fn post<B: Serialize, T: DeserializeOwned>(
+        &self,
+        target: String,
+        request: &B,
+    ) -> Answer<T> {
+        self.post_within(target, request, Duration::ZERO).await
     }
 
-    async fn ask(
+    /// A question that may take the daemon this long, beyond what an answer takes anyway.
+    pub(crate) async fn get_within<T: DeserializeOwned>(
+        &self,
+        target: String,
+        within: Duration,
+    ) -> Answer<T> {
+        let within = within.saturating_add(self.timeouts.answer);
+        decode(&self.ask(Method::GET, target, None, Bytes::new(), within).await?)
+    }
+
+    /// A request that may take the daemon this long, beyond what an answer takes anyway.
+    pub(crate) async fn post_within<B: Serialize, T: DeserializeOwned>(
+        &self,
+        target: String,
+        request: &B,
+        within: Duration,
+    ) -> Answer<T> {
+        let body = encode(request)?;
+        let within = within.saturating_add(self.timeouts.answer);
+        decode(&self.ask(Method::POST, target, Some("application/json"), body, within).await?)
+    }
+
+    pub(crate) async fn ask(
         &self,
         method: Method,
         target: String,
@@ -290,7 +328,7 @@ impl Client {
     }
 
     /// Sends a request, once. Only where it is certain that it was not sent is another connection tried.
-    async fn exchange(&self, ask: Ask) -> Answer<(Connection, Response<Incoming>)> {
+    pub(crate) async fn exchange(&self, ask: Ask) -> Answer<(Connection, Response<Incoming>)> {
         let mut connection = self.connection().await?;
         let broken = match connection.ask(ask.clone()).await {
             Ok(response) => return Ok((connection, response)),
@@ -321,7 +359,7 @@ impl Client {
         }
     }
 
-    fn keep(&self, connection: Connection) {
+    pub(crate) fn keep(&self, connection: Connection) {
         *self.idle.lock().expect("nothing panics while it is held") = Some((connection, Instant::now()));
     }
 }
@@ -334,12 +372,12 @@ impl std::fmt::Debug for Client {
 
 /// The target of one session. A key that is no name is refused here: it could not be found, and might change
 /// the path.
-fn of(key: &str, what: &str) -> Answer<String> {
+pub(crate) fn of(key: &str, what: &str) -> Answer<String> {
     let name: Name = key.parse()?;
     Ok(format!("/v1/sessions/{name}{what}"))
 }
 
-fn millis(duration: Duration) -> String {
+pub(crate) fn millis(duration: Duration) -> String {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).to_string()
 }
 
@@ -349,14 +387,14 @@ fn encode(request: &impl Serialize) -> Answer<Bytes> {
         .map_err(|error| Failure::new(Code::Invalid, format!("cannot write the request: {error}")))
 }
 
-fn decode<T: DeserializeOwned>(body: &[u8]) -> Answer<T> {
+pub(crate) fn decode<T: DeserializeOwned>(body: &[u8]) -> Answer<T> {
     serde_json::from_slice(body).map_err(|error| {
         Failure::new(Code::Internal, format!("cannot read the daemon's answer: {error}"))
             .hint("`wharf daemon stop` and the next command start a daemon of this version")
     })
 }
 
-async fn within<T>(deadline: Duration, work: impl Future<Output = Answer<T>>) -> Answer<T> {
+pub(crate) async fn within<T>(deadline: Duration, work: impl Future<Output = Answer<T>>) -> Answer<T> {
     tokio::time::timeout(deadline, work).await.unwrap_or_else(|_| {
         let message = format!("the daemon did not answer within {} s", deadline.as_secs());
         Err(Failure::new(Code::Timeout, message).hint(

@@ -1,7 +1,7 @@
 //! Wharf's wire types and typed client: all that a face (command line, page, program) needs.
 //!
 //! - The types of requests and answers, and [`Problem`], which is how a failure travels.
-//! - [`Client`] makes requests; [`LogReader`] follows a session's output.
+//! - [`Client`] makes requests; [`LogReader`] follows a session's output, [`EventReader`] its events.
 //! - [`daemon`] starts a daemon where none answers.
 //! - [`linux`] holds what both ends of the socket need from the system.
 //!
@@ -11,15 +11,27 @@ mod client;
 mod connection;
 pub mod daemon;
 mod directory;
+mod event_reader;
+mod hooks;
 #[cfg(target_os = "linux")]
 pub mod linux;
 mod log_reader;
+mod messages;
 mod problem;
 mod query;
+mod questions;
+mod screens;
+mod states;
 mod types;
 
 pub use client::{Client, LARGEST_WRITE, Timeouts};
 pub use directory::private_directory;
+pub use event_reader::EventReader;
+pub use hooks::{HookAction, HookRequest, HookSettings, HookState};
 pub use log_reader::{GAP_TRAILER, LogChunk, LogReader, PROBLEM_TRAILER};
+pub use messages::{Await, SendRequest};
 pub use problem::Problem;
+pub use questions::{ApproveRequest, KeysRequest};
+pub use screens::{Format, OFFSET_HEADER, ScreenChanges, ScreenRow, What};
+pub use states::{AgentSummary, Met};
 pub use types::*;

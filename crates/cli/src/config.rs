@@ -19,7 +19,8 @@ pub(crate) struct Config {
     pub(crate) backend: Option<String>,
 }
 
-const KEYS: [&str; 2] = ["detach_keys", "backend"];
+/// Those that are read here, and those that the daemon reads.
+const KEYS: [&str; 3] = ["detach_keys", "backend", "notify"];
 
 /// Reads the file; none is the same as an empty one. Keys that mean nothing are told and passed over.
 pub(crate) fn load(home: &Home) -> Result<Config, Failure> {

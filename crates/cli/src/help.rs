@@ -13,6 +13,8 @@ const TOUR: &str = "\
 Start here:
   wharf run --name demo -- bash     a session, attached; ctrl-\\ leaves it running
   wharf ls                          what there is
+  wharf send demo 'echo hello'      a message, with proof that it arrived
+  wharf capture demo                what stands on its screen
   wharf attach demo                 back in
   wharf stop demo                   its whole process tree ends
 
@@ -87,7 +89,8 @@ mod tests {
     #[test]
     fn every_verb_that_users_were_promised_is_there() {
         let promised = "run ls show logs attach keys write interrupt escape signal stop kill rm rename restart wait \
-                        exec env stats top pipe ensure gc doctor backends daemon completions man version record";
+                        exec env stats top pipe ensure gc doctor backends daemon completions man version record \
+                        send ask messages cancel approve deny capture screen explain events agents hook";
         for word in promised.split_whitespace() {
             assert!(commands::find(word).is_some(), "{word}");
         }

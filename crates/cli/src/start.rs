@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use wharf_model::{
-    After, Backoff, Environment, EnvironmentBase, Failure, Home, Limits, Millis, Name, Port, Restart, Size,
-    Spec, Text,
+    After, AgentLaunch, Backoff, Conversation, Environment, EnvironmentBase, Failure, Geometry, Home, Limits,
+    Millis, Name, Port, Restart, Size, Spec, Text,
 };
 
 use crate::trouble::invalid;
@@ -106,6 +106,21 @@ pub(crate) struct StartArgs {
     /// One line for /bin/sh, in place of a command
     #[arg(long, value_name = "LINE", conflicts_with = "argv")]
     shell: Option<OsString>,
+    /// The agent to launch, by its profile; what follows are arguments for it. `wharf agents` lists them
+    #[arg(long, value_name = "AGENT", conflicts_with = "shell")]
+    agent: Option<String>,
+    /// With --agent: go on with this conversation
+    #[arg(long, value_name = "ID", requires = "agent", conflicts_with_all = ["continue_latest", "fork"])]
+    resume: Option<String>,
+    /// With --agent: go on with the latest conversation of the directory
+    #[arg(long = "continue", requires = "agent", conflicts_with = "fork")]
+    continue_latest: bool,
+    /// With --agent: go on with a copy of this conversation
+    #[arg(long, value_name = "ID", requires = "agent")]
+    fork: Option<String>,
+    /// Whose terminal decides the size: fixed (nobody's), owner (the first attached), latest (who typed last)
+    #[arg(long, value_name = "fixed|owner|latest", default_value = "latest", value_parser = geometry)]
+    geometry: Geometry,
     /// Let commands from inside it end or change other sessions
     #[arg(long)]
     allow_control: bool,
@@ -123,6 +138,15 @@ fn restart(text: &str) -> Result<Restart, String> {
         "on-failure" => Ok(Restart::OnFailure),
         "always" => Ok(Restart::Always),
         _ => Err(format!("{text:?} is none of no, on-failure, always")),
+    }
+}
+
+fn geometry(text: &str) -> Result<Geometry, String> {
+    match text {
+        "fixed" => Ok(Geometry::Fixed),
+        "owner" => Ok(Geometry::Owner),
+        "latest" => Ok(Geometry::Latest),
+        _ => Err(format!("{text:?} is none of fixed, owner, latest")),
     }
 }
 
@@ -144,10 +168,20 @@ impl StartArgs {
             }),
         };
         let prompt = self.prompt_file.map(|file| input.file(&file)).transpose()?.map(Text::from);
-        let argv: Vec<Text> = match self.shell {
+        let mut argv: Vec<Text> = match self.shell {
             Some(line) => vec!["/bin/sh".into(), "-c".into(), line.into()],
             None => self.argv.into_iter().map(Text::from).collect(),
         };
+        let agent = self.agent.map(|name| {
+            let conversation = match (self.resume, self.continue_latest, self.fork) {
+                (Some(id), ..) => Conversation::Resume(id),
+                (_, true, _) => Conversation::Continue,
+                (.., Some(id)) => Conversation::Fork(id),
+                _ => Conversation::New,
+            };
+            // The profile makes the command of them.
+            AgentLaunch { name, conversation, arguments: std::mem::take(&mut argv), id: None }
+        });
         let backend = match self.backend.or_else(|| std::env::var("WHARF_BACKEND").ok()) {
             None => config::load(home)?.backend,
             named => named,
@@ -176,6 +210,8 @@ impl StartArgs {
             copy_to: self.log.map(|file| absolute(&file)).transpose()?,
             log_size: self.log_size,
             control_others: self.allow_control,
+            agent,
+            geometry: self.geometry,
             ..Spec::new(argv, absolute(self.dir.as_deref().unwrap_or(Path::new(".")))?)
         })
     }

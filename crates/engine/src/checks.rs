@@ -153,7 +153,7 @@ impl Engine {
     async fn tickets(&self) -> Check {
         let sessions = self.shared.home.sessions();
         // Those that are over were in order once, and there may be very many of them.
-        let over = self.ask(wharf_store::Store::over).await.unwrap_or_default();
+        let over = self.query(wharf_store::Store::over).await.unwrap_or_default();
         let over: HashSet<SessionId> = over.into_iter().collect();
         let Ok(entries) = fs::read_dir(&sessions) else {
             return Check::new(

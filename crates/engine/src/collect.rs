@@ -50,7 +50,7 @@ impl Engine {
     }
 
     async fn collect_ended(&self, dry_run: bool, moment: Millis, items: &mut Vec<Collected>) -> Result<()> {
-        for row in self.ask(move |store| store.over_before(moment, MOST)).await? {
+        for row in self.query(move |store| store.over_before(moment, MOST)).await? {
             let thing = format!("session {} ({})", row.name, row.id);
             let why = "it ended long enough ago";
             let handle = match self.shared.registry.by_id(&row.id) {

@@ -15,13 +15,15 @@ pub struct Config {
     pub default_backend: String,
     /// How long things may take.
     pub timeouts: Timeouts,
+    /// What an agent's hooks call, with its first arguments: `wharf hook`. Without it sessions get no hooks.
+    pub hook_command: Option<Vec<String>>,
 }
 
 impl Config {
     /// An engine with these backends, the first of which is the default.
     pub fn new(home: Home, backends: Vec<Arc<dyn Backend>>) -> Self {
         let default_backend = backends.first().map(|backend| backend.name().to_owned()).unwrap_or_default();
-        Self { home, backends, default_backend, timeouts: Timeouts::default() }
+        Self { home, backends, default_backend, timeouts: Timeouts::default(), hook_command: None }
     }
 }
 

@@ -1,10 +1,11 @@
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::{mpsc, watch};
 use wharf_backend::Connection;
 use wharf_model::{Session, SessionId, Ticket};
 
+use crate::attend::Attention;
 use crate::command::Command;
 
 /// One session, as the engine holds it: what is known of it, and the way to its task.
@@ -15,6 +16,8 @@ pub(crate) struct Handle {
     ways: Mutex<Ways>,
     /// Held while the session's small files are read and written again; never across an await.
     disk: Mutex<()>,
+    /// What looking and speaking needs; absent until somebody does.
+    attention: OnceLock<Arc<Attention>>,
 }
 
 /// How to reach the session; each part is absent while there is nothing to reach.
@@ -45,6 +48,7 @@ impl Handle {
             stage: AtomicU8::new(stage as u8),
             ways: Mutex::new(Ways { ticket: Arc::new(ticket), connection: None, commands: None }),
             disk: Mutex::new(()),
+            attention: OnceLock::new(),
         })
     }
 
@@ -67,8 +71,14 @@ impl Handle {
             if new == **known {
                 return false;
             }
-            if new.state != known.state && new.since == known.since {
-                new.since = crate::shared::now();
+            if new.state != known.state {
+                if new.since == known.since {
+                    new.since = crate::shared::now();
+                }
+                if (new.source, &new.evidence) == (known.source, &known.evidence) {
+                    // Whoever changes it without saying why knows it from the session's own life.
+                    (new.source, new.evidence) = (wharf_model::Source::Life, None);
+                }
             }
             *known = Arc::new(new);
             changed = Some(Arc::clone(known));
@@ -101,6 +111,14 @@ impl Handle {
 
     pub(crate) fn ticket(&self) -> Arc<Ticket> {
         Arc::clone(&self.ways().ticket)
+    }
+
+    pub(crate) fn attention(&self) -> Option<&Arc<Attention>> {
+        self.attention.get()
+    }
+
+    pub(crate) fn attention_or(&self, make: impl FnOnce() -> Attention) -> &Arc<Attention> {
+        self.attention.get_or_init(|| Arc::new(make()))
     }
 
     pub(crate) fn disk(&self) -> MutexGuard<'_, ()> {

@@ -65,7 +65,8 @@ impl Shared {
     /// Decides everything that a backend must be told: ports, variables, files. On failure the caller undoes.
     pub(crate) async fn prepare(&self, mut ticket: Ticket) -> Result<Launch> {
         self.ports.reserve(&ticket.id, &mut ticket.spec.ports)?;
-        let env = self.variables(&ticket).await?;
+        let mut env = self.variables(&ticket).await?;
+        self.agent_variables(&ticket, &mut env);
         require::check(&ticket.spec.require, &env, ticket.spec.dir.as_path())?;
         let home = self.home.session(&ticket.id);
         if let Some(prompt) = &ticket.spec.prompt {

@@ -24,20 +24,24 @@
 //! # Ok::<(), wharf_engine::Failure>(()) }).unwrap();
 //! ```
 
+mod attend;
 mod checks;
 mod collect;
 mod command;
 mod config;
 mod control;
+mod conversation;
 mod disk;
 mod edit;
 mod engine;
 mod filter;
 mod guarded;
 mod handle;
+mod ids;
 mod launch;
 mod lock;
 mod login;
+mod looking;
 mod lookup;
 mod open;
 mod pipe;
@@ -48,18 +52,25 @@ mod registry;
 mod remove;
 mod require;
 mod shared;
+mod speech;
 mod start;
 mod supervision;
 mod task;
+mod telling;
 mod variables;
 
+pub use attend::{ChangedRow, ScreenChanges};
 pub use checks::{BackendStatus, Check};
 pub use collect::Collected;
 pub use config::{Config, Timeouts};
 pub use engine::{Change, Changes, Engine, Origin};
 pub use filter::Filter;
+pub use looking::Met;
+pub use speech::{Answer, Await};
+pub use telling::{AgentSummary, EventStream};
 pub use wharf_backend::{ExecRequest, Output, OutputChunk, Pending, Stream};
 pub use wharf_model::Failure;
+pub use wharf_screen::{Format, What};
 
 /// What every operation of the engine returns.
 pub type Result<T> = std::result::Result<T, Failure>;

@@ -31,7 +31,7 @@ impl Engine {
             }
         }
         if let Ok(name) = key.parse::<Name>()
-            && let Some(row) = self.ask(move |store| store.by_name(name.as_str())).await?
+            && let Some(row) = self.query(move |store| store.by_name(name.as_str())).await?
         {
             return self.past(row).await;
         }
@@ -48,7 +48,7 @@ impl Engine {
         }
         let here = self.shared.registry.by_prefix(key);
         let prefix = key.to_owned();
-        let mut there = self.ask(move |store| store.by_prefix(&prefix)).await?;
+        let mut there = self.query(move |store| store.by_prefix(&prefix)).await?;
         there.retain(|row| here.iter().all(|handle| handle.id != row.id));
         match (&here[..], there.pop()) {
             ([], None) => Err(unknown()),
@@ -61,11 +61,11 @@ impl Engine {
 
     pub(crate) async fn row(&self, id: &SessionId) -> Result<Option<Row>> {
         let id = id.clone();
-        self.ask(move |store| store.by_id(&id)).await
+        self.query(move |store| store.by_id(&id)).await
     }
 
     /// Asks the store off the async threads: it may be behind a disk that is slow.
-    pub(crate) async fn ask<T: Send + 'static>(
+    pub(crate) async fn query<T: Send + 'static>(
         &self,
         question: impl FnOnce(&wharf_store::Store) -> std::result::Result<T, StoreError> + Send + 'static,
     ) -> Result<T> {

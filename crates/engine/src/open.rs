@@ -37,6 +37,10 @@ pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
         timeouts: config.timeouts,
         registry: Registry::default(),
         store,
+        ids: crate::ids::Ids::default(),
+        tap: crate::attend::Tap::new(),
+        shelf: crate::attend::Shelf::default(),
+        hook_command: config.hook_command,
         ports: crate::ports::Ports::default(),
         login: crate::login::Login::default(),
         changes: broadcast::Sender::new(BEHIND),
@@ -45,6 +49,7 @@ pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
         lock: Mutex::new(Some(lock)),
     });
     shared.backend(&shared.default_backend)?;
+    tokio::spawn(crate::attend::Tap::listen(Arc::clone(&shared)));
     let scanned = {
         let shared = Arc::clone(&shared);
         blocking(move || scan(&shared, opened == Opened::Ready)).await?

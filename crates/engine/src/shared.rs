@@ -4,16 +4,19 @@ use std::time::SystemTime;
 
 use tokio::sync::{Semaphore, broadcast, watch};
 use wharf_backend::Backend;
-use wharf_model::{Code, Failure, Home, Millis, Session, State, Ticket};
+use wharf_model::{Code, Failure, Home, Millis, Offset, Session, Source, State, Ticket};
 use wharf_store::{Row, Store};
 
 use crate::Result;
+use crate::attend::{Attention, Shelf, Tap, profile_of};
 use crate::config::Timeouts;
 use crate::engine::Change;
 use crate::handle::Handle;
+use crate::ids::Ids;
 use crate::lock::Lock;
 use crate::login::Login;
 use crate::ports::Ports;
+use crate::reading::log_end;
 use crate::registry::Registry;
 
 /// What the engine's handles and tasks share.
@@ -24,6 +27,11 @@ pub(crate) struct Shared {
     pub(crate) timeouts: Timeouts,
     pub(crate) registry: Registry,
     pub(crate) store: Store,
+    pub(crate) ids: Ids,
+    pub(crate) tap: Tap,
+    pub(crate) shelf: Shelf,
+    /// What an agent's hooks call, and its first arguments.
+    pub(crate) hook_command: Option<Vec<String>>,
     pub(crate) ports: Ports,
     pub(crate) login: Login,
     /// How many sessions each backend is asked for at once.
@@ -80,6 +88,10 @@ impl Shared {
             run: ticket.run,
             detail: None,
             since: now(),
+            source: Source::Life,
+            evidence: None,
+            agent: spec.agent.as_ref().map(|agent| agent.name.clone()),
+            conversation: spec.agent.as_ref().and_then(|agent| agent.id.clone()),
             path: self.home.session(&ticket.id).into(),
             ports: spec.ports.clone(),
             restart: spec.restart,
@@ -90,6 +102,22 @@ impl Shared {
             isolation: if isolated { ticket.backend.clone() } else { "none".to_owned() },
             copy_to: spec.copy_to.clone(),
         }
+    }
+
+    /// What looking at a session and speaking to it needs. Output before now counts as dealt with.
+    pub(crate) fn attention(&self, handle: &Handle) -> Arc<Attention> {
+        let end = || log_end(&self.home.session(&handle.id).join(Home::LOG)).unwrap_or_default();
+        Arc::clone(handle.attention_or(|| self.attend_from(handle, end())))
+    }
+
+    /// The same, for a session whose output was dealt with up to a place.
+    pub(crate) fn attention_from(&self, handle: &Handle, answered: Offset) -> Arc<Attention> {
+        Arc::clone(handle.attention_or(|| self.attend_from(handle, answered)))
+    }
+
+    fn attend_from(&self, handle: &Handle, answered: Offset) -> Attention {
+        let profile = profile_of(&self.home, &handle.ticket());
+        Attention::new(self, handle, profile, answered)
     }
 
     /// Resolves when the engine is closing.

@@ -42,6 +42,7 @@ impl Engine {
 
     async fn claim(&self, mut spec: Spec, ensure: bool) -> Result<Claim> {
         let shared = &self.shared;
+        shared.expand(&mut spec)?;
         launch::validate(&mut spec)?;
         let backend = spec.backend.get_or_insert_with(|| shared.default_backend.clone()).clone();
         shared.backend(&backend)?;
@@ -49,7 +50,7 @@ impl Engine {
         self.check_after(&spec).await?;
         let (created, named) = (now(), spec.name.is_some());
         let stem = if named { String::new() } else { launch::stem(&spec.argv) };
-        let id = SessionId::new(created, random()?);
+        let id = shared.ids.next(created)?;
         let mut ticket = Ticket {
             name: match spec.name.take() {
                 Some(name) => name,

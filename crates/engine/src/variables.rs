@@ -34,6 +34,7 @@ impl Shared {
             set("WHARF_SESSION_ID", ticket.id.as_str().into()),
             set("WHARF_TOKEN", ticket.token.as_str().into()),
             set("WHARF_STATE", self.home.state().into()),
+            set("WHARF_EVENTS", self.home.events_socket().into()),
         ];
         ours.extend(ticket.spec.ports.iter().map(|port| set(&port.variable, port.number.to_string().into())));
         // One that came with the caller's variables is another session's.

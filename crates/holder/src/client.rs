@@ -1,7 +1,7 @@
 //! The client side, blocking: what `attach`, `exec` and benchmarks use. The daemon has its own on top of the frames.
 
 use std::io::{self, IoSlice, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +17,8 @@ use crate::wire::{self, Exec, FEATURES, Hello, Status};
 pub struct Client {
     socket: UnixStream,
     frames: Decoder,
-    passed: Vec<OwnedFd>,
+    /// What is read at once; made once, for an answer to a key is short and comes often.
+    buffer: Vec<u8>,
     next: u32,
     welcome: Hello,
 }
@@ -69,7 +70,7 @@ impl Client {
         let mut client = Self {
             socket,
             frames: Decoder::default(),
-            passed: Vec::new(),
+            buffer: vec![0; 16 << 10],
             next: 0,
             welcome: Hello::default(),
         };
@@ -194,9 +195,8 @@ impl Client {
     /// Takes in what has arrived: call it when [`Client::as_fd`] is readable, then [`Client::buffered`] until none
     /// is left. Zero means that the holder is gone.
     pub fn receive(&mut self) -> io::Result<usize> {
-        let mut buffer = [0_u8; 16 << 10];
-        let n = linux::receive(&self.socket, &mut buffer, &mut self.passed)?;
-        self.frames.push(&buffer[..n]);
+        let n = rustix::io::retry_on_intr(|| rustix::io::read(&self.socket, &mut self.buffer[..]))?;
+        self.frames.push(&self.buffer[..n]);
         Ok(n)
     }
 

@@ -19,6 +19,9 @@ pub const FEATURES: &[&str] = &[
     "daemon",
 ];
 
+/// What a holder says beside that whose terminal answers the questions of applications by itself.
+pub const ANSWERS: &str = "answers";
+
 /// The first frame of either side. It may be left out: then nothing beyond the basics is assumed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {

@@ -116,13 +116,14 @@ impl Reader {
     }
 
     fn read_segment(&mut self, buf: &mut [u8]) -> io::Result<Option<Chunk>> {
-        let Some(segment) = &self.segment else { return Ok(None) };
+        let Some(segment) = &mut self.segment else { return Ok(None) };
         let place = self.position - segment.first;
         // No file reaches that far, and the system calls such a place an error.
         let len = if place > i64::MAX as u64 { 0 } else { segment.log.read_at(buf, place)? };
         if len == 0 {
             return Ok(None);
         }
+        segment.find_index(&self.dir)?;
         let offset = Offset(self.position);
         self.position += len as u64;
         Ok(Some(Chunk::Data { offset, len }))

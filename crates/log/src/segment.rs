@@ -1,6 +1,6 @@
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -98,35 +98,49 @@ impl Directory {
     ///
     /// The appearance of the log file is the moment at which the segment exists; what fails before leaves nothing.
     pub(crate) fn create_segment(&self, first: u64, beginning: &[u8]) -> io::Result<(File, File)> {
-        let index_path = self.index(first);
-        let made = (|| {
-            let index = writable().create(true).truncate(true).open(&index_path)?;
-            index.set_permissions(Permissions::from_mode(0o600))?;
-            index.write_all_at(beginning, 0)?;
-            // Not over an existing one: that would be the segment of a second writer.
-            let log = writable().create_new(true).open(self.log(first))?;
-            Ok((log, index))
-        })();
-        let (log, index) = made.map_err(|error| {
-            let _ = fs::remove_file(&index_path);
-            named("create", &self.log(first), &error)
-        })?;
-        // Too late to fail: a reader may have moved on to this segment already. Only a umask that takes
-        // rights from the owner makes a difference here.
-        let _ = log.set_permissions(Permissions::from_mode(0o600));
+        let index = self.create_index(first, beginning)?;
+        let log = self.create_log(first).inspect_err(|_| drop(fs::remove_file(self.index(first))))?;
         Ok((log, index))
     }
 
-    /// Opens an existing segment for writing; its index may be missing.
-    pub(crate) fn reopen_segment(&self, first: u64) -> io::Result<(File, File)> {
+    /// Makes a segment that has no index yet, and so may have no byte.
+    pub(crate) fn create_log(&self, first: u64) -> io::Result<File> {
+        let path = self.log(first);
+        // Not over an existing one: that would be the segment of a second writer.
+        let made = writable().create_new(true).open(&path);
+        let log = made.map_err(|error| named("create", &path, &error))?;
+        // Too late to fail: a reader may have moved on to this segment already. Only a umask that takes
+        // rights from the owner makes a difference here.
+        let _ = private(&log);
+        Ok(log)
+    }
+
+    /// Makes the index of a segment, with these bytes. What fails leaves none.
+    pub(crate) fn create_index(&self, first: u64, beginning: &[u8]) -> io::Result<File> {
+        let path = self.index(first);
+        let make = || {
+            let index = writable().create(true).truncate(true).open(&path)?;
+            private(&index)?;
+            index.write_all_at(beginning, 0)?;
+            Ok(index)
+        };
+        make().map_err(|error| {
+            let _ = fs::remove_file(&path);
+            named("create", &path, &error)
+        })
+    }
+
+    /// Opens an existing segment for writing. Its index is missing where it has no byte yet.
+    pub(crate) fn reopen_segment(&self, first: u64) -> io::Result<(File, Option<File>)> {
         let (log, index) = (self.log(first), self.index(first));
         let log = writable().open(&log).map_err(|error| named("open", &log, &error))?;
-        let index = writable()
-            .create(true)
-            .truncate(false)
-            .open(&index)
-            .map_err(|error| named("open", &index, &error))?;
-        index.set_permissions(Permissions::from_mode(0o600))?;
+        // Bytes whose index is lost get another.
+        let create = log.metadata()?.len() > 0;
+        let opened = writable().create(create).truncate(false).open(&index);
+        let index = absent(opened).map_err(|error| named("open", &index, &error))?;
+        if let Some(index) = &index {
+            private(index)?;
+        }
         Ok((log, index))
     }
 
@@ -151,19 +165,26 @@ pub(crate) struct Segment {
     pub(crate) log: File,
     /// None where it is missing or of a version that we do not know.
     pub(crate) index: Option<File>,
+    /// The index was missing, and may be there once the segment has bytes.
+    awaited: bool,
 }
 
 impl Segment {
     /// Opens a segment; none if it was removed meanwhile.
     pub(crate) fn open(dir: &Directory, first: u64) -> io::Result<Option<Self>> {
         // The index first: it is removed last, so bytes that can be opened have their marks.
-        let index = match absent(File::open(dir.index(first)))? {
-            Some(index) if index::is_sound(&index, first)? => Some(index),
-            _ => None,
-        };
+        let (index, awaited) = open_index(dir, first)?;
         let path = dir.log(first);
         let log = absent(File::open(&path)).map_err(|error| named("open", &path, &error))?;
-        Ok(log.map(|log| Self { first, log, index }))
+        Ok(log.map(|log| Self { first, log, index, awaited }))
+    }
+
+    /// There are bytes: their index, which is made before them, is there as well.
+    pub(crate) fn find_index(&mut self, dir: &Directory) -> io::Result<()> {
+        if self.awaited {
+            (self.index, self.awaited) = (open_index(dir, self.first)?.0, false);
+        }
+        Ok(())
     }
 
     /// The offset after its last byte, for now.
@@ -175,6 +196,14 @@ impl Segment {
     pub(crate) fn modified(&self) -> io::Result<u64> {
         Ok(micros(self.log.metadata()?.modified()?))
     }
+}
+
+/// The index, where there is one of use; and whether there is none at all.
+fn open_index(dir: &Directory, first: u64) -> io::Result<(Option<File>, bool)> {
+    Ok(match absent(File::open(dir.index(first)))? {
+        Some(index) if index::is_sound(&index, first)? => (Some(index), false),
+        found => (None, found.is_none()),
+    })
 }
 
 /// A time as the index has it.
@@ -196,6 +225,14 @@ fn writable() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
     options
+}
+
+/// Gives the owner, and nobody else, what a umask may have taken. To look costs less than to change.
+fn private(file: &File) -> io::Result<()> {
+    if file.metadata()?.mode() & 0o777 == 0o600 {
+        return Ok(());
+    }
+    file.set_permissions(Permissions::from_mode(0o600))
 }
 
 fn absent(opened: io::Result<File>) -> io::Result<Option<File>> {

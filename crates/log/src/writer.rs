@@ -59,7 +59,8 @@ struct Current {
     first: u64,
     log: File,
     len: u64,
-    index: File,
+    /// A log without output has none: it is made before the first byte.
+    index: Option<File>,
     index_len: u64,
 }
 
@@ -104,9 +105,8 @@ impl Writer {
         }
         let now = micros(SystemTime::now());
         let Some(first) = firsts.pop() else {
-            let (bytes, len) = beginning(0, now, Stream::default(), None, None);
-            let (log, index) = dir.create_segment(0, &bytes[..len])?;
-            let current = Current { first: 0, log, len: 0, index, index_len: len as u64 };
+            let log = dir.create_log(0)?;
+            let current = Current { first: 0, log, len: 0, index: None, index_len: 0 };
             return Ok(Self::new(dir, retention, current, now));
         };
         let (log, index) = dir.reopen_segment(first)?;
@@ -148,20 +148,18 @@ impl Writer {
     /// Takes up the state that the index of an existing segment ends with, and cuts off what is not of use.
     fn resume(&mut self) -> io::Result<()> {
         let end = self.current.end();
-        if !index::is_sound(&self.current.index, self.current.first)? {
+        let Some(index) = &self.current.index else { return Ok(()) };
+        if !index::is_sound(index, self.current.first)? {
             // Damaged, or of a later version. We do not write over it: its bytes may still be read with it.
             if self.current.len > 0 {
                 return self.rotate(end);
             }
-            self.current.index.set_len(0)?;
-            let (bytes, len) = beginning(self.current.first, self.now, self.stream, self.size, None);
-            self.current.index.write_all_at(&bytes[..len], 0)?;
-            self.current.index_len = len as u64;
+            self.current.index = None;
             return Ok(());
         }
         let mut cursor = Cursor::new();
         let mut last = None;
-        while let Some(record) = cursor.peek(&self.current.index)?.filter(|record| record.offset.0 <= end) {
+        while let Some(record) = cursor.peek(index)?.filter(|record| record.offset.0 <= end) {
             match record.mark {
                 Mark::Stream(stream) => self.stream = stream,
                 Mark::Resize(size) => self.size = Some(size),
@@ -173,7 +171,7 @@ impl Writer {
         // A torn record, or such as speak of bytes that a crash of the machine took: what we write must come
         // after all that counts.
         self.current.index_len = cursor.position();
-        self.current.index.set_len(self.current.index_len)?;
+        index.set_len(self.current.index_len)?;
         if let Some(last) = last {
             self.last = last;
         }
@@ -284,6 +282,8 @@ impl Writer {
         self.release_held();
         self.now = now_micros;
         match mark {
+            // No byte, no time of one.
+            Mark::Time if self.current.index.is_none() => return Ok(()),
             Mark::Time => return self.write_record(self.current.end(), now_micros, mark),
             Mark::Stream(stream) => {
                 self.stream = stream;
@@ -295,7 +295,8 @@ impl Writer {
             }
             Mark::Restart(run) => self.owed.restart = Some(run),
         }
-        self.prepare()
+        // Without an index it is what the index will begin with.
+        if self.current.index.is_none() { Ok(()) } else { self.prepare() }
     }
 
     /// Notes the time of the bytes that were just added.
@@ -352,9 +353,23 @@ impl Writer {
             // A segment that is too large is better than bytes that are lost: try again at the next write.
             let _ = self.rotate(self.current.end());
         }
+        if self.current.index.is_none() {
+            self.make_index()?;
+        }
         if self.owed.any() {
             self.pay()?;
         }
+        Ok(())
+    }
+
+    /// Makes the index, which begins with all that was noted so far.
+    fn make_index(&mut self) -> io::Result<()> {
+        let Current { first, .. } = self.current;
+        let (bytes, len) = beginning(first, self.now, self.stream, self.size, self.owed.restart);
+        self.current.index = Some(self.dir.create_index(first, &bytes[..len])?);
+        self.current.index_len = len as u64;
+        self.owed = Owed::default();
+        self.last = Moment { offset: first, micros: self.now };
         Ok(())
     }
 
@@ -378,7 +393,7 @@ impl Writer {
         self.release_held();
         let (bytes, len) = beginning(first, self.now, self.stream, self.size, self.owed.restart);
         let (log, index) = self.dir.create_segment(first, &bytes[..len])?;
-        let next = Current { first, log, len: 0, index, index_len: len as u64 };
+        let next = Current { first, log, len: 0, index: Some(index), index_len: len as u64 };
         let done = std::mem::replace(&mut self.current, next);
         if done.len == 0 {
             // One lost chunk after the other would pile up empty files.
@@ -419,7 +434,8 @@ impl Writer {
     fn write_record(&mut self, offset: u64, micros: u64, mark: Mark) -> io::Result<()> {
         let bytes = index::encode(Record { offset: Offset(offset), micros, mark });
         // At a place of our own counting: half a record on a full disk is written over by the next.
-        self.current.index.write_all_at(&bytes, self.current.index_len)?;
+        let Some(index) = &self.current.index else { return Ok(()) };
+        index.write_all_at(&bytes, self.current.index_len)?;
         self.current.index_len += RECORD as u64;
         self.last = Moment { offset, micros };
         Ok(())

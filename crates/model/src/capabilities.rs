@@ -32,6 +32,9 @@ pub struct Capabilities {
     pub limits: bool,
     /// Can copy files in and out.
     pub copy: bool,
+    /// Its terminals answer what applications ask them: nobody else may.
+    #[serde(default)]
+    pub answers: bool,
     /// Keeps the session from the host's files and processes.
     pub isolation: bool,
 }

@@ -45,6 +45,18 @@ pub enum Code {
     Busy,
     /// Processes of the session are left that could not be ended.
     Survivors,
+    /// The agent asks a question, and typing would answer it.
+    Asking,
+    /// The agent asks nothing, and there is nothing to answer.
+    NotAsking,
+    /// The text would not arrive as what it is.
+    Refused,
+    /// It was typed, and there is no proof that it was taken.
+    Unconfirmed,
+    /// It was not typed in the time that it was given.
+    Expired,
+    /// It was taken back before it was typed.
+    Cancelled,
     /// The caller may not do that.
     Forbidden,
     /// The system is out of something: descriptors, terminals, processes, disk.
@@ -80,6 +92,12 @@ impl Code {
         Self::Timeout,
         Self::Busy,
         Self::Survivors,
+        Self::Asking,
+        Self::NotAsking,
+        Self::Refused,
+        Self::Unconfirmed,
+        Self::Expired,
+        Self::Cancelled,
         Self::Forbidden,
         Self::Exhausted,
         Self::Locked,
@@ -108,6 +126,12 @@ impl Code {
             Self::Timeout => "timeout",
             Self::Busy => "busy",
             Self::Survivors => "survivors",
+            Self::Asking => "asking",
+            Self::NotAsking => "not_asking",
+            Self::Refused => "refused",
+            Self::Unconfirmed => "unconfirmed",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
             Self::Forbidden => "forbidden",
             Self::Exhausted => "exhausted",
             Self::Locked => "locked",
@@ -126,6 +150,11 @@ impl Code {
             Self::Unsupported | Self::LimitRefused => 6,
             Self::Unavailable | Self::Unreachable | Self::Locked => 7,
             Self::Busy | Self::Exhausted | Self::Survivors => 8,
+            Self::Asking | Self::NotAsking => 9,
+            Self::Refused => 10,
+            Self::Unconfirmed => 11,
+            Self::Expired => 12,
+            Self::Cancelled => 13,
             Self::Timeout => 124,
             Self::NoDirectory | Self::TooLong | Self::Internal | Self::Other => 125,
             Self::NotExecutable => 126,
@@ -139,18 +168,25 @@ impl Code {
             Self::Invalid | Self::InvalidName => 400,
             Self::Forbidden => 403,
             Self::NotFound => 404,
-            Self::NameTaken | Self::Ended | Self::Running | Self::NotStarted => 409,
+            Self::NameTaken
+            | Self::Ended
+            | Self::Running
+            | Self::NotStarted
+            | Self::Asking
+            | Self::NotAsking
+            | Self::Cancelled => 409,
             Self::CommandNotFound
             | Self::NotExecutable
             | Self::NoDirectory
             | Self::TooLong
             | Self::MissingRequirement
-            | Self::LimitRefused => 422,
+            | Self::LimitRefused
+            | Self::Refused => 422,
             Self::Busy => 429,
-            Self::Internal | Self::Survivors | Self::Other => 500,
+            Self::Internal | Self::Survivors | Self::Unconfirmed | Self::Other => 500,
             Self::Unsupported => 501,
             Self::Unavailable | Self::Unreachable | Self::Locked => 503,
-            Self::Timeout => 504,
+            Self::Timeout | Self::Expired => 504,
             Self::Exhausted => 507,
         }
     }

@@ -43,6 +43,16 @@ impl Home {
         self.config.join("config.toml")
     }
 
+    /// The user's own agent profiles are in `profiles/` here.
+    pub fn config(&self) -> &Path {
+        &self.config
+    }
+
+    /// The socket that agents tell events to.
+    pub fn events_socket(&self) -> PathBuf {
+        self.state.join("events.sock")
+    }
+
     /// The daemon's socket.
     pub fn socket(&self) -> PathBuf {
         self.state.join("daemon.sock")
@@ -94,6 +104,12 @@ impl Home {
     pub const LOG: &'static str = "log";
     /// The holder's socket.
     pub const SOCKET: &'static str = "sock";
+    /// The messages and their receipts.
+    pub const MESSAGES: &'static str = "messages";
+    /// The events.
+    pub const EVENTS: &'static str = "events";
+    /// The screen as it was at some offset of the log.
+    pub const SCREEN: &'static str = "screen";
     /// The prompt.
     pub const PROMPT: &'static str = "prompt";
 }

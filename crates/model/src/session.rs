@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ExitRecord, Limits, Millis, Name, Offset, Port, ProcessIdentity, Restart, Scope, SessionId, Size, State,
-    Text,
+    ExitRecord, Limits, Millis, Name, Offset, Port, ProcessIdentity, Restart, Scope, SessionId, Size, Source,
+    State, Text,
 };
 
 /// A session as every face shows it: the first ten fields are what scripts rely on.
@@ -43,7 +43,20 @@ pub struct Session {
     #[serde(default)]
     pub detail: Option<String>,
     /// Since when it is in this state.
+    #[serde(rename = "state_since", alias = "since")]
     pub since: Millis,
+    /// Who says that it is in this state.
+    #[serde(rename = "state_source", default)]
+    pub source: Source,
+    /// What the state rests on.
+    #[serde(rename = "state_evidence", default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<String>,
+    /// The agent profile that it is driven by.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// The agent's own name for the conversation, where it is known.
+    #[serde(default)]
+    pub conversation: Option<String>,
     /// The session's directory: its log is in `log/` there.
     pub path: Text,
     /// Reserved ports.

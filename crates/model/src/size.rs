@@ -22,3 +22,16 @@ impl Default for Size {
         Self { cols: 80, rows: 24 }
     }
 }
+
+/// Whose terminal decides a session's size.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Geometry {
+    /// Nobody's: it stays as it was started, until `resize`.
+    Fixed,
+    /// That of the first who is attached; when he leaves, of the next.
+    Owner,
+    /// That of whoever typed last.
+    #[default]
+    Latest,
+}

@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{After, Backoff, Environment, Limits, Millis, Name, Restart, Size, Text};
+use crate::{
+    After, AgentLaunch, Backoff, Container, Environment, Geometry, Limits, Millis, Name, Restart, Size, Text,
+};
 
 /// What to run, where, and how to look after it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,9 +21,18 @@ pub struct Spec {
     /// The backend; the instance's default when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
+    /// The container to run in, where the backend has containers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Container>,
     /// The command and its arguments; the user's shell when empty.
     #[serde(default)]
     pub argv: Vec<Text>,
+    /// The agent whose profile says how it is launched; its arguments stand there, and `argv` is made from both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentLaunch>,
+    /// Whose terminal decides the size.
+    #[serde(default)]
+    pub geometry: Geometry,
     /// The directory to run in.
     pub dir: Text,
     /// The variables of the command.
@@ -107,7 +118,10 @@ impl Spec {
             group: None,
             labels: BTreeMap::new(),
             backend: None,
+            container: None,
             argv: argv.into_iter().map(Into::into).collect(),
+            agent: None,
+            geometry: Geometry::default(),
             dir: dir.into(),
             env: Environment::default(),
             tty: true,

@@ -8,13 +8,14 @@ use wharf_backend::Backend;
 use wharf_engine::{Config, Engine};
 use wharf_local::LocalBackend;
 use wharf_model::{Code, Failure, Home};
+use wharf_tmux::TmuxBackend;
 
 use crate::app::App;
 use crate::gate::Gate;
 use crate::listener::Listener;
 use crate::ready::Ready;
 use crate::work::Work;
-use crate::{linux, routes, serve};
+use crate::{linux, notify, routes, serve, sidecar};
 
 /// What a daemon's backends may need to know of the process that they are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,13 +27,16 @@ pub struct Process {
 
 /// Runs the daemon of an instance in the foreground until it is asked to end. Sessions go on after it.
 ///
-/// Its sessions run on this host. [`run_with`] takes other places.
+/// Its sessions run on this host, by themselves or in panes of tmux. [`run_with`] takes other places.
 pub fn run(home: &Home) -> ExitCode {
     let local = OnceLock::new();
     let backends = |process: Process| {
         let options =
             wharf_local::Options { descriptors: process.descriptor_limit, ..wharf_local::Options::new(home) };
-        Ok(vec![Arc::clone(local.get_or_init(|| Arc::new(LocalBackend::new(options)))) as Arc<dyn Backend>])
+        let panes =
+            wharf_tmux::Options { descriptors: process.descriptor_limit, ..wharf_tmux::Options::new(home) };
+        let local = Arc::clone(local.get_or_init(|| Arc::new(LocalBackend::new(options))));
+        Ok(vec![local as Arc<dyn Backend>, Arc::new(TmuxBackend::new(panes))])
     };
     // Only once the instance is ours: a daemon that loses the race for it must leave nothing.
     finish(start(home, backends, || {
@@ -102,6 +106,8 @@ fn open(
 pub struct Daemon {
     engine: Engine,
     listener: Listener,
+    /// Where agents tell events.
+    events: Listener,
     gate: Gate,
     work: Work,
 }
@@ -124,8 +130,10 @@ impl Daemon {
         let engine = Engine::open(Config::new(home.clone(), backends))
             .await
             .map_err(|failure| if failure.code == Code::Locked { locked(&failure) } else { failure })?;
-        let listener = match Listener::bind(&home.socket(), engine.clone()) {
-            Ok(listener) => listener,
+        let bound = Listener::bind(&home.events_socket(), engine.clone())
+            .and_then(|events| Ok((Listener::bind(&home.socket(), engine.clone())?, events)));
+        let (listener, events) = match bound {
+            Ok(bound) => bound,
             Err(failure) => {
                 engine.close().await;
                 return Err(failure);
@@ -134,7 +142,7 @@ impl Daemon {
         let work = Work::new();
         let app = Arc::new(App::new(engine.clone(), home.clone(), work.clone()));
         tracing::info!(pid = std::process::id(), socket = %home.socket().display(), "the daemon is ready");
-        Ok(Self { engine, listener, gate: Gate::new(routes::all(app)), work })
+        Ok(Self { engine, listener, events, gate: Gate::new(routes::all(app)), work })
     }
 
     /// What asks it to end.
@@ -144,7 +152,12 @@ impl Daemon {
 
     /// Serves until it is asked to end.
     pub async fn run(self) {
+        let rules = notify::Rules::of(self.engine.home());
+        let witness = tokio::spawn(notify::witness(self.engine.clone(), rules, self.work.clone()));
+        let events = tokio::spawn(sidecar::serve(self.events, self.engine.clone(), self.work.clone()));
         serve::serve(self.listener, self.gate, self.work).await;
+        // Both have heard of the end as well.
+        let _ = tokio::join!(witness, events);
         self.engine.close().await;
         tracing::info!("the daemon has ended; its sessions go on");
     }

@@ -12,6 +12,12 @@
 //! | `POST /v1/{stop,kill,signal,restart,remove}` | one operation on many sessions |
 //! | `POST /v1/sessions/{key}/{write,close-input,resize,rename,env,pipe}` | input and changes; `write?within_ms=` |
 //! | `GET /v1/sessions/{key}/{env,stats,wait,log}` | `wait?timeout_ms=`, `log?from=&follow=` |
+//! | `POST /v1/sessions/{key}/{messages,ask}`, `GET …/messages` | `messages?wait=&timeout_ms=`: a message and its receipt |
+//! | `GET /v1/messages/{id}?wait=&timeout_ms=`, `POST /v1/messages/{id}/cancel` | what becomes of it |
+//! | `POST /v1/sessions/{key}/{interrupt,escape,keys,approve,deny}`, `GET …/question` | an agent's turn and its questions |
+//! | `GET /v1/sessions/{key}/screen?what=&lines=&format=`, `…/screen/changes?since=&wait_ms=`, `…/repaint` | what stands on the screen |
+//! | `GET /v1/sessions/{key}/{explain,until,events}` | `until?until=&timeout_ms=`, `events?after=&follow=` (lines, or SSE) |
+//! | `GET /v1/agents`, `POST /v1/agents/{name}/hooks`, `POST /v1/hook` | agents, and what they tell |
 //! | `GET /v1/backends`, `POST /v1/gc`, `GET /v1/doctor` | the instance |
 //!
 //! `GET …/log` answers with raw bytes, contiguous from the offset that was asked for. Where bytes are gone the
@@ -20,17 +26,21 @@
 //! that nothing is ever skipped silently.
 
 mod app;
+mod credentials;
 mod daemon;
 mod gate;
 mod input;
 mod linux;
 mod list;
 mod listener;
+mod notify;
 mod ready;
 mod refusal;
 mod rights;
 mod routes;
 mod serve;
+mod sidecar;
+mod stream;
 mod work;
 
 pub use daemon::{Daemon, Process, Stopper, run, run_with};

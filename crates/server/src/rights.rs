@@ -25,20 +25,11 @@ const AGAIN: Duration = Duration::from_millis(5);
 
 impl Rights {
     pub(crate) async fn of(engine: &Engine, peer: Peer) -> Self {
-        let until = Instant::now() + STARTED;
-        loop {
-            return match engine.origin_of(peer.pid) {
-                Origin::Session(id) if engine.controls_others(&id) => Self::All,
-                Origin::Session(id) => Self::Only(id),
-                Origin::Outside => Self::All,
-                // Gone already, or not to be seen from here: it may have been inside one.
-                Origin::Unclear if !Path::new(&format!("/proc/{}", peer.pid)).exists() => Self::Unknown,
-                Origin::Unclear if Instant::now() < until => {
-                    tokio::time::sleep(AGAIN).await;
-                    continue;
-                }
-                Origin::Unclear => Self::Unknown,
-            };
+        match origin(engine, peer).await {
+            Origin::Session(id) if engine.controls_others(&id) => Self::All,
+            Origin::Session(id) => Self::Only(id),
+            Origin::Outside => Self::All,
+            Origin::Unclear => Self::Unknown,
         }
     }
 
@@ -70,6 +61,19 @@ impl Rights {
             )
         };
         Failure::new(Code::Forbidden, format!("cannot {what}: {why}")).hint(hint)
+    }
+}
+
+/// Where a peer belongs. One that was just started is waited for; what is unclear then stays so.
+pub(crate) async fn origin(engine: &Engine, peer: Peer) -> Origin {
+    let until = Instant::now() + STARTED;
+    loop {
+        match engine.origin_of(peer.pid) {
+            // Gone already, or not to be seen from here: it may have been inside one.
+            Origin::Unclear if !Path::new(&format!("/proc/{}", peer.pid)).exists() => return Origin::Unclear,
+            Origin::Unclear if Instant::now() < until => tokio::time::sleep(AGAIN).await,
+            origin => return origin,
+        }
     }
 }
 

@@ -26,7 +26,7 @@ struct Agent {
 
 impl Agents {
     /// Starts them all and waits until each has printed something.
-    pub(super) fn start(instance: &Instance, count: usize, rate: u64) -> Result<Self> {
+    pub(super) fn start(instance: &Instance, backend: &str, count: usize, rate: u64) -> Result<Self> {
         let counter = std::env::current_exe()?.display().to_string();
         let mut list = Vec::new();
         for number in 0..count {
@@ -38,6 +38,8 @@ impl Agents {
             instance.run(&[
                 "run",
                 "-d",
+                "--backend",
+                backend,
                 "--name",
                 &name,
                 "--log-size",

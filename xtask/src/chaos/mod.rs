@@ -29,6 +29,7 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
     // The longest that one kill waits for its moment.
     let pause: u64 = flags.value("pause")?.unwrap_or(300);
     let wharf: Option<PathBuf> = flags.value("wharf")?;
+    let backend: String = flags.value("backend")?.unwrap_or_else(|| "local".to_owned());
     let victims = match (flags.switch("holders"), flags.switch("both")) {
         (false, false) => Victims::Daemon,
         (true, false) => Victims::Holders,
@@ -40,11 +41,11 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
         Some(path) => path,
         None => instance::build_release()?,
     };
-    println!("chaos: {agents} agents at {rate} B/s, {kills} kills of {victims}, seed {seed}");
+    println!("chaos: {agents} agents on {backend} at {rate} B/s, {kills} kills of {victims}, seed {seed}");
     let began = Instant::now();
     let mut random = Random::new(seed);
     let instance = Arc::new(Instance::new(&wharf)?);
-    let agents = Agents::start(&instance, agents, rate)?;
+    let agents = Agents::start(&instance, &backend, agents, rate)?;
     println!("{:>6.1} s  agents run", began.elapsed().as_secs_f64());
 
     let chatter = Chatter::start(&instance, agents.names(), seed);

@@ -103,6 +103,7 @@ impl Place {
         let root = if self.tools().host || self.tools().shell.is_none() { root } else { "/".into() };
         let mut spec = Spec::new(argv.clone(), root);
         spec.tty = self.tty();
+        (self.subject.shape)(&mut spec);
         Launch {
             home: self.subject.home.session(&id),
             id,

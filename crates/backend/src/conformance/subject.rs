@@ -2,7 +2,7 @@ use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wharf_model::Home;
+use wharf_model::{Home, Spec};
 
 use super::Tools;
 use crate::Backend;
@@ -13,6 +13,7 @@ pub struct Subject {
     pub(super) home: Home,
     pub(super) tools: Tools,
     pub(super) open: Box<dyn Fn() -> Arc<dyn Backend> + Send + Sync>,
+    pub(super) shape: Box<dyn Fn(&mut Spec) + Send + Sync>,
     kept: Box<dyn Any + Send + Sync>,
 }
 
@@ -26,7 +27,15 @@ impl Subject {
         open: impl Fn() -> Arc<dyn Backend> + Send + Sync + 'static,
     ) -> Self {
         let home = Home::below(root);
-        Self { root: root.to_owned(), home, tools, open: Box::new(open), kept: Box::new(()) }
+        let (open, shape, kept) = (Box::new(open), Box::new(|_: &mut Spec| ()), Box::new(()));
+        Self { root: root.to_owned(), home, tools, open, shape, kept }
+    }
+
+    /// Gives every session what the place needs beyond a command, such as an image.
+    #[must_use]
+    pub fn shaped(mut self, shape: impl Fn(&mut Spec) + Send + Sync + 'static) -> Self {
+        self.shape = Box::new(shape);
+        self
     }
 
     /// Keeps sessions in this home in place of one below `root`.

@@ -14,6 +14,8 @@ pub struct Tools {
     pub host: bool,
     /// The first word of a command that does not exist.
     pub missing: Text,
+    /// How many starts in a row a case may ask for: fewer where each takes its time.
+    pub starts: usize,
     fake: bool,
 }
 
@@ -31,6 +33,7 @@ impl Tools {
             proc: true,
             host: false,
             missing: "/no/such/command".into(),
+            starts: 200,
             fake: false,
         }
     }
@@ -43,6 +46,7 @@ impl Tools {
             proc: false,
             host: false,
             missing: "fake:missing".into(),
+            starts: 200,
             fake: true,
         }
     }

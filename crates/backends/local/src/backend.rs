@@ -7,15 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::net::UnixStream;
 use tokio::time::Instant;
-use wharf_backend::{Adoption, Backend, Connection, Launch, Probe, Result, Status};
-use wharf_holder::frame::{self, Kind};
+use wharf_backend::{Adoption, Backend, Connection, Launch, Probe, Result};
+use wharf_holder::frame::Kind;
 use wharf_holder::linux;
-use wharf_holder::wire::{self, Hello};
-use wharf_model::{Capabilities, Code, ExitRecord, Failure, Home, Millis, Scope, Size, Text, Ticket};
+use wharf_model::{Capabilities, Code, Failure, Home, Millis, Scope, Text, Ticket};
 
-use crate::carrier::{Carrier, update};
+use crate::carrier::Carrier;
+use crate::held;
 use crate::keep::{self, Keep};
 use crate::link::Link;
 use crate::nursery::Nursery;
@@ -50,7 +49,7 @@ impl Options {
 }
 
 /// `WHARF_HOLDER`, or the program beside this one, or the one in the directory above it, where tests run.
-fn holder_program() -> PathBuf {
+pub fn holder_program() -> PathBuf {
     if let Some(named) = std::env::var_os("WHARF_HOLDER") {
         return named.into();
     }
@@ -89,20 +88,10 @@ impl LocalBackend {
     }
 }
 
-/// The exit record of a run. A restart that was interrupted has put it aside under the run's number.
-fn read_exit(dir: &Path, run: u32) -> Option<ExitRecord> {
-    let read = |name: &str| serde_json::from_slice(&std::fs::read(dir.join(name)).ok()?).ok();
-    read(Home::EXIT).or_else(|| read(&format!("exit.{run}.json")))
-}
-
 /// The ticket as it is on disk now: a holder that was replaced has signed it anew.
 fn newest(ticket: &Ticket) -> Ticket {
     let found = keep::read_ticket(ticket.dir.as_path()).ok();
     found.filter(|found| found.id == ticket.id && found.run >= ticket.run).unwrap_or_else(|| ticket.clone())
-}
-
-fn first_status(pid: i32, size: Size) -> Status {
-    Status { pid: Some(pid), size: size.sane(), ..Status::default() }
 }
 
 #[async_trait]
@@ -127,6 +116,7 @@ impl Backend for LocalBackend {
             stats: true,
             limits: self.limits,
             copy: false,
+            answers: false,
             isolation: false,
         }
     }
@@ -162,43 +152,31 @@ impl Backend for LocalBackend {
             spec: launch.spec,
             private: None,
         };
-        let invalid = |error: io::Error| Failure::new(Code::Invalid, error.to_string());
-        let argv = wire::strings(launch.argv.iter().map(Text::as_bytes)).map_err(invalid)?;
-        let env = wire::variables(&launch.env).map_err(invalid)?;
-        let control = serde_json::to_vec(&keep::start_of(&ticket, self.place.descriptors))
-            .map_err(|e| invalid(e.into()))?;
-        let given = keep::given(&ticket).map_err(invalid)?;
-        let payload = wire::sections(&[&control, &given, &argv, &env]);
-        if payload.len() > frame::MOST {
-            return Err(Failure::new(Code::TooLong, "the arguments and variables are more than 16 MiB"));
-        }
-        let begun = self.place.begin(&frame::encode(Kind::Start, 1, &payload), &[]).await;
+        let given = keep::given(&ticket).map_err(|error| Failure::new(Code::Invalid, error.to_string()))?;
+        let start = keep::start_of(&ticket, self.place.descriptors);
+        let frame = held::start_frame(&start, &given, &launch.argv, &launch.env)?;
+        let begun = self.place.begin(&frame, &[]).await;
         tokio::spawn(Arc::clone(&self.place).replenish());
         let (stream, started, fds) = begun?;
         ticket.holder = Some(started.holder.clone());
         ticket.command = Some(started.command.clone());
         ticket.scope = started.scope.clone();
         ticket.started = started.started;
-        let first = first_status(started.command.pid, ticket.spec.size);
+        let first = held::first_status(started.command.pid, ticket.spec.size, None);
         let keep = Keep::new(started, fds);
-        let carrier = Carrier::open(launch.home, Arc::clone(&self.place), stream, keep, first);
+        let carrier = Carrier::open(launch.home, Some(Arc::clone(&self.place)), stream, keep, first);
         Ok((ticket, Arc::new(Link::new(carrier))))
     }
 
     async fn adopt(&self, ticket: &Ticket) -> Result<Adoption> {
         let ticket = &newest(ticket);
         let home = ticket.dir.as_path();
-        if let Some(record) = read_exit(home, ticket.run) {
+        if let Some(record) = held::read_exit(home, ticket.run) {
             return Ok(Adoption::Ended(record));
         }
         let Some(holder) = &ticket.holder else { return Ok(Adoption::Lost) };
         let reach = async {
-            let stream = linux::connect(&home.join(Home::SOCKET))?;
-            stream.set_nonblocking(true)?;
-            let stream = UnixStream::from_std(stream)?;
-            let hello = Hello { role: "program".into(), features: features(), ..Hello::default() };
-            let (_, welcome, _) = exchange(&stream, Kind::Hello, &serde_json::to_vec(&hello)?).await?;
-            let welcome: Hello = serde_json::from_slice(&welcome)?;
+            let (stream, welcome) = held::find(home).await?;
             let mut keep = None;
             // An older holder that cannot do it is a holder all the same; only its own death would be a loss.
             if welcome.features.iter().any(|feature| feature == "duplicates") {
@@ -212,11 +190,9 @@ impl Backend for LocalBackend {
         let reached = tokio::time::timeout(GREETING, reach).await;
         let why = match reached {
             Ok(Ok((stream, welcome, keep))) => {
-                let mut first = first_status(0, ticket.spec.size);
-                if let Some(status) = &welcome.status {
-                    update(&mut first, status);
-                }
-                let carrier = Carrier::open(home.to_owned(), Arc::clone(&self.place), stream, keep, first);
+                let first = held::first_status(0, ticket.spec.size, Some(&welcome));
+                let place = Some(Arc::clone(&self.place));
+                let carrier = Carrier::open(home.to_owned(), place, stream, keep, first);
                 return Ok(Adoption::Alive(Arc::new(Link::new(carrier))));
             }
             Ok(Err(error)) => error.to_string(),
@@ -233,7 +209,7 @@ impl Backend for LocalBackend {
                 Err(error) => return Err(unknown(error.to_string())),
             };
             // Looked for after that: what is gone now has written all that it will.
-            match read_exit(home, ticket.run) {
+            match held::read_exit(home, ticket.run) {
                 Some(record) => return Ok(Adoption::Ended(record)),
                 None if !alive => return Ok(Adoption::Lost),
                 None if Instant::now() >= until => {
@@ -290,10 +266,6 @@ impl Backend for LocalBackend {
             Err(error) => Err(Failure::system("cannot sweep", &error)),
         }
     }
-}
-
-fn features() -> Vec<String> {
-    wire::FEATURES.iter().map(|feature| (*feature).to_owned()).collect()
 }
 
 fn unavailable(program: &Path, why: &str) -> Probe {

@@ -33,7 +33,8 @@ pub(crate) type Reply = std::result::Result<Vec<u8>, Failure>;
 pub(crate) struct Carrier {
     pub(crate) home: PathBuf,
     pub(crate) status: watch::Sender<Status>,
-    place: Arc<Place>,
+    /// Where another holder comes from, where there can be one.
+    place: Option<Arc<Place>>,
     next: AtomicU32,
     wire: Mutex<Wire>,
     /// With what the holder is replaced.
@@ -62,7 +63,7 @@ impl Carrier {
     /// Serves a connection to a holder that has just said who it is.
     pub(crate) fn open(
         home: PathBuf,
-        place: Arc<Place>,
+        place: Option<Arc<Place>>,
         stream: UnixStream,
         keep: Option<Keep>,
         first: Status,
@@ -181,7 +182,7 @@ impl Carrier {
 
     /// Another holder in the place of one that died; none when that cannot be.
     async fn replace(&self) -> Option<UnixStream> {
-        let kept = self.keep().take()?;
+        let (place, kept) = (self.place.as_ref()?, self.keep().take()?);
         // A holder that lives has only cut us off; it is not ours to replace.
         if let Some(pidfd) = linux::proc::open(&kept.started.holder).ok()?
             && !dies(&pidfd).await
@@ -193,7 +194,7 @@ impl Carrier {
         // taken over, or the system may be out of something: what we keep is still good.
         while attempt < REPLACEMENTS || kept.command_lives() {
             let ticket = keep::read_ticket(&self.home).ok()?;
-            match self.place.resume(&kept, &ticket).await {
+            match place.resume(&kept, &ticket).await {
                 Ok((stream, started, fds)) => {
                     *self.keep() = Keep::new(started, fds);
                     return Some(stream);
@@ -305,7 +306,8 @@ impl Carrier {
 /// What a holder said of itself, for those above.
 pub(crate) fn update(status: &mut Status, news: &wire::Status) {
     status.attached = news.attached;
-    status.pid = Some(news.pid);
+    // It never changes; and where it was known before, it is known by the number that it has on this host.
+    status.pid = status.pid.filter(|pid| *pid > 0).or(Some(news.pid));
     status.size = news.size;
     status.last_input = news.last_input;
 }

@@ -51,7 +51,7 @@ impl Keep {
 }
 
 /// What a holder needs to know to start a session, as its ticket has it.
-pub(crate) fn start_of(ticket: &Ticket, descriptors: Option<u64>) -> Start {
+pub fn start_of(ticket: &Ticket, descriptors: Option<u64>) -> Start {
     let spec = &ticket.spec;
     Start {
         home: ticket.dir.clone(),
@@ -69,7 +69,7 @@ pub(crate) fn start_of(ticket: &Ticket, descriptors: Option<u64>) -> Start {
 }
 
 /// The ticket as a holder is given it: without the fields that the holder adds.
-pub(crate) fn given(ticket: &Ticket) -> io::Result<Vec<u8>> {
+pub fn given(ticket: &Ticket) -> io::Result<Vec<u8>> {
     let blank = ticket.holder.is_none()
         && ticket.command.is_none()
         && ticket.scope.is_none()
@@ -82,7 +82,7 @@ pub(crate) fn given(ticket: &Ticket) -> io::Result<Vec<u8>> {
 }
 
 /// Reads a session's ticket.
-pub(crate) fn read_ticket(dir: &Path) -> io::Result<Ticket> {
+pub fn read_ticket(dir: &Path) -> io::Result<Ticket> {
     let path = dir.join(Home::TICKET);
     let bytes = std::fs::read(&path).map_err(|error| named(&path, &error))?;
     let mut ticket: Ticket = serde_json::from_slice(&bytes).map_err(|error| named(&path, &error.into()))?;

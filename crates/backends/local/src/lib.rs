@@ -4,10 +4,12 @@
 //! - `nursery` forks holders ahead, and `place` has the first words with a fresh one.
 //! - `carrier` carries frames to and fro, and replaces a holder that was killed by what `keep` has of it; `link` is
 //!   the contract on top of it, with `output`, `stats` and `exec`.
+//! - [`held`] is the same connection to a holder that another backend started.
 
 mod backend;
 mod carrier;
 mod exec;
+pub mod held;
 mod keep;
 mod link;
 mod nursery;
@@ -15,4 +17,4 @@ mod output;
 mod place;
 mod stats;
 
-pub use backend::{LocalBackend, Options};
+pub use backend::{LocalBackend, Options, holder_program};

@@ -83,7 +83,11 @@ impl Place {
     }
 }
 
-async fn send(stream: &UnixStream, frame: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub(crate) async fn send(
+    stream: &UnixStream,
+    frame: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
     let mut sent = 0;
     while sent < frame.len() {
         stream.writable().await?;
@@ -100,7 +104,7 @@ async fn send(stream: &UnixStream, frame: &[u8], descriptors: &[BorrowedFd<'_>])
 }
 
 /// Reads one frame with the descriptors that came along.
-async fn first_answer(stream: &UnixStream) -> io::Result<(u8, Vec<u8>, Vec<OwnedFd>)> {
+pub(crate) async fn first_answer(stream: &UnixStream) -> io::Result<(u8, Vec<u8>, Vec<OwnedFd>)> {
     let (mut frames, mut passed) = (Decoder::default(), Vec::new());
     let mut buffer = [0_u8; 4 << 10];
     loop {
@@ -136,7 +140,7 @@ pub(crate) async fn exchange(
     }
 }
 
-fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes)
         .map_err(|e| Failure::new(Code::Internal, format!("the holder's answer is odd: {e}")))
 }

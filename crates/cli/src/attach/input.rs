@@ -85,6 +85,11 @@ impl Input {
         Ok(if left { Typed::Detach } else { Typed::More })
     }
 
+    /// Whether something was typed that is not sent yet.
+    pub(super) fn has_more(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// Sends the next piece, if the last one has arrived.
     pub(super) fn send(&mut self, client: &mut Client) -> io::Result<()> {
         if self.sent.is_some() {

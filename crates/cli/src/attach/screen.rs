@@ -78,6 +78,14 @@ impl Screen {
         }
     }
 
+    /// Shows what stands for all output before the first.
+    pub(super) fn paint(&mut self, bytes: &[u8]) {
+        self.out.bytes.extend_from_slice(bytes);
+        if let Some(modes) = &mut self.modes {
+            modes.shown(bytes);
+        }
+    }
+
     /// Passes over output that is gone.
     pub(super) fn gap(&mut self, to: Offset) {
         self.next = self.next.max(to);

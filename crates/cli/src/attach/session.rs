@@ -1,58 +1,26 @@
 //! One attachment, from beginning to end.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use wharf_holder::client::{Client, Event};
+use wharf_holder::wire::ANSWERS;
 use wharf_model::{ExitRecord, Failure, Home, Offset, Size};
 
+use super::geometry::Say;
 use super::input::{Input, Typed};
+use super::options::{Begin, Options};
+use super::paint::{Painting, painting};
 use super::reach::{Reached, reach};
 use super::screen::Screen;
 use super::tail;
-use crate::detach::DetachKeys;
 use crate::output;
 use crate::selection::ending;
 use crate::signals::Signals;
 use crate::terminal::{self, RawMode};
 use crate::trouble::{Done, Trouble};
-
-/// Where output begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Begin {
-    /// With the end of what was printed before, made safe to show again.
-    Tail,
-    /// At this offset; what was printed before is made safe to show again.
-    At(Offset),
-    /// With the first byte, and all of it is new.
-    Fresh,
-    /// With what comes next.
-    Now,
-}
-
-/// How to attach.
-#[derive(Debug)]
-pub(crate) struct Options {
-    /// The session's name.
-    pub(crate) name: String,
-    /// Its directory.
-    pub(crate) dir: PathBuf,
-    /// Whether it has a terminal.
-    pub(crate) tty: bool,
-    /// Look and do not type.
-    pub(crate) read_only: bool,
-    /// The keys that leave it.
-    pub(crate) keys: DetachKeys,
-    /// Where output begins.
-    pub(crate) begin: Begin,
-    /// The end of our input is the end of the session's, and our signals are its signals: it is ours.
-    pub(crate) owned: bool,
-    /// How long to wait for its holder; none is for ever.
-    pub(crate) patience: Option<Duration>,
-}
 
 /// How an attachment came to its end.
 enum End {
@@ -65,17 +33,27 @@ enum End {
 /// How long a holder that went away may take to be replaced.
 const REPLACED: Duration = Duration::from_secs(2);
 
+/// How often one who would own the session's size looks whether he does.
+const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
 const SIGNALS: &[i32] =
     &[libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGWINCH, libc::SIGTSTP, libc::SIGCONT];
 
 /// Attaches, and answers with the command's code, or 0 after a detach.
 pub(crate) fn attach(options: &Options) -> Done {
+    let mut say = if options.tty && !options.read_only && io::stdout().is_terminal() {
+        Say::new(options.geometry, &options.dir)
+    } else {
+        Say::none()
+    };
+    let paints = options.begin == Begin::Tail && options.tty && io::stdout().is_terminal();
+    let painted = paints.then(|| painting(&options.dir, &mut say)).flatten();
     let client = match reach(&options.dir, &options.name, options.role(), options.patience)? {
         Reached::Live(client) => client,
         Reached::Ended(exit) => return ended(options, &exit),
     };
     let interactive = options.tty && io::stdin().is_terminal();
-    let mut attachment = Attachment::new(options, *client, interactive)?;
+    let mut attachment = Attachment::new(options, *client, interactive, say, painted.as_ref())?;
     let end = attachment.run();
     // The terminal is itself again before anything is said on it.
     drop(attachment);
@@ -126,16 +104,6 @@ fn told(options: &Options, exit: &ExitRecord) -> u8 {
     u8::try_from(exit.shell_code() & 0xff).unwrap_or(125)
 }
 
-impl Options {
-    fn role(&self) -> &'static str {
-        match (self.read_only, self.tty) {
-            (true, _) => "watch",
-            (false, true) => "attach",
-            (false, false) => "program",
-        }
-    }
-}
-
 struct Attachment<'a> {
     options: &'a Options,
     client: Client,
@@ -143,16 +111,27 @@ struct Attachment<'a> {
     input: Input,
     signals: Signals,
     raw: Option<RawMode>,
+    say: Say,
     size: Option<Size>,
 }
 
 impl<'a> Attachment<'a> {
-    fn new(options: &'a Options, mut client: Client, interactive: bool) -> Result<Self, Failure> {
+    fn new(
+        options: &'a Options,
+        mut client: Client,
+        interactive: bool,
+        mut say: Say,
+        painted: Option<&Painting>,
+    ) -> Result<Self, Failure> {
         let cannot =
             |error: io::Error| Failure::system(format_args!("cannot attach to {:?}", options.name), &error);
         let signals = Signals::catch(SIGNALS).map_err(cannot)?;
         let end = client.welcome().log_end;
         let (from, border, cut) = match options.begin {
+            Begin::Tail if painted.is_some() => {
+                let from = painted.map_or(end, |painting| painting.offset);
+                (from, end, false)
+            }
             Begin::Tail => {
                 let (from, cut) = tail::start(&options.dir.join(Home::LOG), end).map_err(cannot)?;
                 (from, end, cut)
@@ -161,25 +140,34 @@ impl<'a> Attachment<'a> {
             Begin::Fresh => (Offset(0), Offset(0), false),
             Begin::Now => (end, end, false),
         };
+        // A terminal that answers by itself leaves ours no question: all is shown as what is old is.
+        let border = if client.has(ANSWERS) { Offset(u64::MAX) } else { border };
         let raw = interactive.then(|| RawMode::enter(io::stdin())).transpose().map_err(cannot)?;
         if interactive {
             // Told once the keys work, on a terminal that is raw by now.
             output::note_raw(format!("attached to {}; detach with {}", options.name, options.keys));
         }
-        let screen = Screen::new(from, border);
+        let mut screen = Screen::new(from, border);
+        if let Some(painting) = painted {
+            screen.paint(&painting.bytes);
+        }
+        // We are counted ourselves.
+        let alone = client.welcome().status.as_ref().is_none_or(|status| status.attached <= 1);
+        let decides = say.decides(alone);
         let input = Input::new(options.keys.clone(), options.read_only, options.owned && !options.tty);
         // A command may have ended since its holder greeted us. The first turn sees that, and reads the log.
         let _ = client.read_from(from);
-        let mut attachment = Self { options, client, screen, input, signals, raw, size: None };
-        let _ = attachment.resize(cut);
+        let mut attachment = Self { options, client, screen, input, signals, raw, say, size: None };
+        if decides {
+            let _ = attachment.resize(cut);
+        }
         Ok(attachment)
     }
 
     /// Gives the session our terminal's size. One that is as it was is changed for a moment where `redraw` says so:
     /// an application paints itself anew at each change.
     fn resize(&mut self, redraw: bool) -> io::Result<()> {
-        let may = self.options.tty && !self.options.read_only;
-        let Some(size) = terminal::size(io::stdout()).filter(|_| may && io::stdout().is_terminal()) else {
+        let Some(size) = terminal::size(io::stdout()).filter(|_| io::stdout().is_terminal()) else {
             return Ok(());
         };
         let size = size.sane();
@@ -221,7 +209,9 @@ impl<'a> Attachment<'a> {
         self.size = None;
         // Should this fail too, the next turn sees it.
         let _ = self.client.read_from(self.screen.next());
-        let _ = self.resize(false);
+        if self.say.decides(false) {
+            let _ = self.resize(false);
+        }
     }
 
     /// What the log has beyond what was heard.
@@ -257,7 +247,8 @@ impl<'a> Attachment<'a> {
             if wanted {
                 fds.push(PollFd::new(&stdin, PollFlags::IN));
             }
-            match poll(&mut fds, None) {
+            let look = self.say.waits().then_some(&LOOK);
+            match poll(&mut fds, look) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(Broken::ours("cannot wait", &error.into())),
             }
@@ -269,6 +260,10 @@ impl<'a> Attachment<'a> {
                 ready[1] && blocked.is_some(),
             )
         };
+        if self.say.inherited() {
+            self.size = None;
+            self.resize(false)?;
+        }
         if signals && let Some(end) = self.signalled()? {
             return Ok(Some(end));
         }
@@ -277,7 +272,12 @@ impl<'a> Attachment<'a> {
         }
         if stdin_ready {
             match self.input.read() {
-                Ok(Typed::More) => {}
+                Ok(Typed::More) => {
+                    if self.input.has_more() && self.say.typed() {
+                        self.size = None;
+                        self.resize(false)?;
+                    }
+                }
                 Ok(Typed::Detach) => return Ok(Some(End::Detached)),
                 Err(error) => return Err(Broken::ours("cannot read standard input", &error)),
             }
@@ -319,13 +319,16 @@ impl<'a> Attachment<'a> {
     fn signalled(&mut self) -> Result<Option<End>, Broken> {
         for signal in self.signals.take() {
             match signal {
-                libc::SIGWINCH => self.resize(false)?,
+                libc::SIGWINCH if self.say.decides(false) => self.resize(false)?,
+                libc::SIGWINCH => {}
                 libc::SIGCONT => {
                     if let Some(raw) = &self.raw {
                         // Should the terminal be gone, reading it says so.
                         let _ = raw.again();
                     }
-                    self.resize(false)?;
+                    if self.say.decides(false) {
+                        self.resize(false)?;
+                    }
                 }
                 libc::SIGTSTP => {
                     if let Some(raw) = &self.raw {

@@ -6,7 +6,7 @@ use crate::attach::{Begin, Options, attach};
 use crate::detach::{DEFAULT, DetachKeys};
 use crate::dispatch::Serve;
 use crate::trouble::{Done, invalid};
-use crate::{config, place};
+use crate::{config, join, output, place};
 
 /// Arguments of `attach`.
 #[derive(Debug, clap::Args)]
@@ -42,6 +42,10 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
             .hint(format!("`wharf show {}` says what it waits for", args.name))
     })?;
     if args.print_command {
+        if let Some(command) = join::command(&ticket) {
+            output::bytes(&command)?;
+            return Ok(0);
+        }
         let backend = format!("the {} backend", ticket.backend);
         return Err(Failure::unsupported("a command of its own that attaches", backend)
             .hint(format!("`wharf attach {}` does it", args.name))
@@ -57,6 +61,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
         dir,
         tty: ticket.spec.tty,
         read_only: args.read_only,
+        geometry: ticket.spec.geometry,
         keys: keys(args.detach_keys, &home)?,
         begin,
         owned: false,

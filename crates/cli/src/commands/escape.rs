@@ -1,6 +1,6 @@
 use crate::dispatch::Serve;
 use crate::trouble::Done;
-use crate::typing::{Keyboard, WITHIN};
+use crate::{call, output};
 
 /// Arguments of `escape`.
 #[derive(Debug, clap::Args)]
@@ -8,11 +8,17 @@ pub(crate) struct Args {
     /// Sessions, by name or id
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
+    /// Print the state after it as JSON, one a line
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     for name in &args.names {
-        Keyboard::of(name)?.type_in(b"\x1b", WITHIN)?;
+        let report = call::once(async |client| client.escape(name).await)?;
+        if args.json {
+            output::json(&report)?;
+        }
     }
     Ok(0)
 }

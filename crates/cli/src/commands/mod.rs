@@ -4,28 +4,40 @@
 
 use crate::verb::{Verb, arguments};
 
+mod agents;
+mod approve;
+mod ask;
 mod attach;
 mod backends;
+mod cancel;
+mod capture;
 mod completions;
 mod daemon;
+mod deny;
 mod doctor;
 mod ensure;
 mod env;
 mod escape;
+mod events;
 mod exec;
+mod explain;
 mod gc;
+mod hook;
 mod interrupt;
 mod keys;
 mod kill;
 mod logs;
 mod ls;
 mod man;
+mod messages;
 mod pipe;
 mod record;
 mod rename;
 mod restart;
 mod rm;
 mod run;
+mod screen;
+mod send;
 mod show;
 mod signal;
 mod stats;
@@ -56,17 +68,27 @@ pub(crate) const VERBS: &[Verb] = &[
     verb!(show, "Show all that is known of a session"),
     verb!(attach, "Bring a session to this terminal"),
     verb!(logs, "Print a session's output"),
+    verb!(send, "Send a message to a session's agent, with proof that it arrived"),
+    verb!(ask, "Send a message, wait for the turn to end, and print the answer"),
+    verb!(messages, "List a session's messages and what became of them"),
+    verb!(cancel, "Take a message back that is not typed yet"),
+    verb!(approve, "Answer an agent's question with yes, or with a choice"),
+    verb!(deny, "Answer an agent's question with no"),
+    verb!(interrupt, "Stop an agent's turn, and prove it"),
+    verb!(escape, "Press Escape in a session"),
+    verb!(capture, "Print what stands on a session's screen"),
+    verb!(screen, "Show a session's screen, and watch it"),
+    verb!(explain, "Say why a session is in its state"),
+    verb!(events, "Print a session's events"),
     verb!(keys, "Press keys in a session"),
     verb!(write, "Type text or bytes into a session"),
-    verb!(interrupt, "Interrupt a session's command, as Ctrl-C does"),
-    verb!(escape, "Press Escape in a session"),
     verb!(signal, "Send a signal to sessions"),
     verb!(stop, "Stop sessions: TERM to the whole tree, grace, KILL"),
     verb!(kill, "Kill sessions at once, with their whole trees"),
     verb!(restart, "Start sessions again, with the same command"),
     verb!(rm, "Remove ended sessions and their logs"),
     verb!(rename, "Give a session another name"),
-    verb!(wait, "Wait for sessions to end, and exit with their code"),
+    verb!(wait, "Wait for sessions to end, or to be idle, asking and so on"),
     verb!(exec, "Run one more command in a session's place"),
     verb!(env, "Show or set the variables of what starts later in a session"),
     verb!(stats, "Show what sessions use"),
@@ -76,6 +98,8 @@ pub(crate) const VERBS: &[Verb] = &[
     verb!(gc, "Clear up what is left of ended sessions"),
     verb!(doctor, "Look for what is wrong"),
     verb!(backends, "List the places where sessions can run"),
+    verb!(agents, "List the agents whose profiles are known"),
+    verb!(hook, "Have agents tell Wharf what they do"),
     verb!(daemon, "Look after the daemon"),
     verb!(completions, "Print completions for a shell"),
     verb!(man, "Print or write the manual pages"),

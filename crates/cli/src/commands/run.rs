@@ -37,7 +37,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     // Whatever is wrong with the keys is said before anything is started.
     let keys = attaches.then(|| super::attach::keys(args.detach_keys, &home)).transpose()?;
     let spec = args.start.spec(&home)?;
-    let waits = !spec.after.is_empty();
+    let (waits, geometry) = (!spec.after.is_empty(), spec.geometry);
     let started = start(spec, false)?;
     let session = started.session;
     let Some(keys) = keys else {
@@ -53,6 +53,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
         dir: session.path.as_path().to_owned(),
         tty,
         read_only: false,
+        geometry,
         keys,
         begin: Begin::Fresh,
         owned: true,

@@ -21,7 +21,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
-    let session = call::again(async |client| client.session(&args.name).await)?;
+    let session = call::again(async |client| client.glance(&args.name).await)?;
     if args.json {
         output::json(&session)?;
     } else {
@@ -46,6 +46,13 @@ fn page(session: &Session) -> String {
     }
     let detail = session.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
     line("state", &format!("{} for {}{detail}", session.state.as_str(), human(session.since, now)));
+    if let Some(evidence) = &session.evidence {
+        line("because", &format!("{evidence} (source: {})", session.source.as_str()));
+    }
+    if let Some(agent) = &session.agent {
+        let conversation = session.conversation.as_ref().map(|id| format!(", conversation {id}"));
+        line("agent", &format!("{agent}{}", conversation.unwrap_or_default()));
+    }
     if let Some(exit) = &session.exit {
         let by = exit.by.as_ref().map(|by| format!(", asked by {by}")).unwrap_or_default();
         line("exit", &format!("{}{by}, at {}", ending(exit), rfc3339(exit.ended)));

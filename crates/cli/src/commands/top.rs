@@ -7,6 +7,7 @@ use wharf_model::Failure;
 
 use super::stats::{Usage, measure};
 use crate::dispatch::Serve;
+use crate::other_screen::OtherScreen;
 use crate::quantity::human_bytes;
 use crate::signals::Signals;
 use crate::table::Table;
@@ -115,20 +116,4 @@ fn paint(table: &Table) -> Result<(), Trouble> {
     }
     frame.push_str("\x1b[J\x1b[2mq leaves\x1b[0m");
     output::text(&frame)
-}
-
-/// The terminal's second screen for as long as this lives.
-struct OtherScreen;
-
-impl OtherScreen {
-    fn enter() -> Result<Self, Trouble> {
-        output::text("\x1b[?1049h\x1b[?25l")?;
-        Ok(Self)
-    }
-}
-
-impl Drop for OtherScreen {
-    fn drop(&mut self) {
-        let _ = output::text("\x1b[?25h\x1b[?1049l");
-    }
 }

@@ -1,9 +1,10 @@
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use wharf_api::{Client, daemon};
-use wharf_model::{Code, ExitRecord, Failure};
+use wharf_api::Client;
+use wharf_model::{ExitRecord, Failure, Until};
 
 use crate::dispatch::Serve;
+use crate::persistence::Persistent;
 use crate::trouble::Done;
 use crate::{call, duration, output, place};
 
@@ -16,59 +17,49 @@ pub(crate) struct Args {
     /// Give up after this long, with exit code 124
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     timeout: Option<Duration>,
-    /// What to wait for: `exit`
-    #[arg(long, value_name = "WHAT", default_value = "exit")]
-    until: String,
-    /// Print the exit records as JSON
+    /// What to wait for, and exit with 0 once it is so: starting, running, idle, working, asking, exit, match=REGEX
+    /// (a line on the screen), event=KIND. Without it the end is waited for, and the exit code is the command's
+    #[arg(long, value_name = "WHAT")]
+    until: Option<Until>,
+    /// Print JSON: the exit records, or with --until the sessions and what was seen
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
-    if args.until != "exit" {
-        let failure = Failure::unsupported(format_args!("waiting until {:?}", args.until), "this version");
-        return Err(failure.hint("`--until exit` is possible").into());
-    }
-    let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let home = place::home()?;
-    let exits = call::runtime()?.block_on(async {
-        let mut client = daemon::ensure(&home).await?;
-        let mut exits = Vec::new();
-        for name in &args.names {
-            exits.push(end(&home, &mut client, name, deadline).await?);
+    let Some(until) = args.until else {
+        let exits = call::runtime()?.block_on(async {
+            let mut daemon = Persistent::new(home, args.timeout).await?;
+            let mut exits = Vec::new();
+            for name in &args.names {
+                let end = async |client: &Client, left| client.wait(name, left).await;
+                exits.push(daemon.ask(end).await?);
+            }
+            Ok::<_, Failure>(exits)
+        })?;
+        if args.json {
+            output::json(&exits)?;
         }
-        Ok::<_, Failure>(exits)
+        return Ok(exits.iter().map(code).find(|code| *code != 0).unwrap_or(0));
+    };
+    let met = call::runtime()?.block_on(async {
+        let mut daemon = Persistent::new(home, args.timeout).await?;
+        let mut met = Vec::new();
+        for name in &args.names {
+            let state = async |client: &Client, left| client.until(name, &until, left).await;
+            met.push(daemon.ask(state).await?);
+        }
+        Ok::<_, Failure>(met)
     })?;
     if args.json {
-        output::json(&exits)?;
-    }
-    Ok(exits.iter().map(code).find(|code| *code != 0).unwrap_or(0))
-}
-
-/// Waits for one session. A daemon that dies meanwhile is replaced and asked again.
-async fn end(
-    home: &wharf_model::Home,
-    client: &mut Client,
-    name: &str,
-    deadline: Option<Instant>,
-) -> Result<ExitRecord, Failure> {
-    loop {
-        let asked = Instant::now();
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(asked));
-        match client.wait(name, left).await {
-            Err(failure) if failure.code == Code::Unreachable => {
-                // A daemon that fails at once, again and again, is not asked in a storm.
-                if asked.elapsed() < Duration::from_millis(100) {
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-                if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                    return Err(failure);
-                }
-                *client = daemon::ensure(home).await?;
-            }
-            answer => return answer,
+        output::json(&met)?;
+    } else {
+        for met in met {
+            output::note(format!("{} is {}: {}", met.session.name, met.session.state.as_str(), met.evidence));
         }
     }
+    Ok(0)
 }
 
 /// The code that a shell would report.

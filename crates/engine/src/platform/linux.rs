@@ -1,3 +1,5 @@
+mod watches;
+
 use std::fs;
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -6,6 +8,10 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use wharf_model::ProcessIdentity;
+
+use crate::attend::Foreground;
+
+pub(crate) use watches::Watches;
 
 /// How far the chain of parents is followed. Real ones are short; this one ends whatever `/proc` says.
 const DEEPEST: usize = 1_000;
@@ -41,6 +47,24 @@ fn chain(pid: i32) -> (Vec<(i32, u64)>, Option<i32>) {
         next = parent;
     }
     (chain, (next < 0).then_some(next))
+}
+
+/// Who owns the terminal of a session's command.
+pub(crate) fn foreground(pid: i32) -> Option<Foreground> {
+    let stat = read(&format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything; what follows its last bracket does not.
+    let rest = &stat[stat.iter().rposition(|byte| *byte == b')')? + 2..];
+    let fields: Vec<&str> = std::str::from_utf8(rest).ok()?.split(' ').collect();
+    let number = |index: usize| fields.get(index)?.parse::<i32>().ok();
+    // Group, session, terminal and the terminal's foreground group: the fields 5 to 8 of proc(5).
+    let (group, owner) = (number(2)?, number(5)?);
+    (owner > 0).then(|| Foreground { own: group == owner, reads: reads_terminal(owner) })
+}
+
+/// Whether a process waits in a read of its standard input.
+fn reads_terminal(pid: i32) -> bool {
+    let start = if cfg!(target_arch = "aarch64") { "63 0x0 " } else { "0 0x0 " };
+    read(&format!("/proc/{pid}/syscall")).is_ok_and(|call| call.starts_with(start.as_bytes()))
 }
 
 /// Whether there is a holder between a process and this one: it belongs to a session, known or not.

@@ -2,9 +2,33 @@ use std::time::Duration;
 
 use wharf_model::ProcessIdentity;
 
+/// Nothing tells here which files are written to.
+pub(crate) struct Watches;
+
+impl Watches {
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self)
+    }
+
+    pub(crate) fn add(&self, _dir: &std::path::Path) -> std::io::Result<Option<i32>> {
+        Ok(None)
+    }
+
+    pub(crate) fn remove(&self, _number: i32) {}
+
+    pub(crate) async fn stirred(&self) -> std::io::Result<Vec<i32>> {
+        std::future::pending().await
+    }
+}
+
 /// A process and its ancestors cannot be seen here.
 pub(crate) fn ancestors(_pid: i32) -> Option<Vec<(i32, u64)>> {
     Some(Vec::new())
+}
+
+/// Who owns a terminal cannot be told here.
+pub(crate) fn foreground(_pid: i32) -> Option<crate::attend::Foreground> {
+    None
 }
 
 /// Nor what is between them.

@@ -27,6 +27,7 @@ impl Task {
                 Ok(Adoption::Alive(connection)) => {
                     self.handle.ways().connection = Some(Arc::clone(&connection));
                     self.running(None);
+                    self.attended(None);
                     return Phase::Live(connection, true);
                 }
                 Ok(Adoption::Ended(exit)) => return self.conclude(exit, false),

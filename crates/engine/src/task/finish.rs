@@ -31,6 +31,12 @@ impl Task {
             session.detail.take_if(|detail| detail == LOOKING);
         });
         self.shared.registry.ended(&self.handle.id);
+        self.shared.tap.leave(&self.handle.id);
+        if let Some(attention) = self.handle.attention() {
+            attention.note("engine", "exit", serde_json::json!(exit));
+            // Messages that wait are told that there is nobody left to read them.
+            attention.dispatch(&self.shared, &self.handle);
+        }
         self.answer(&exit);
         let mut copied = true;
         if let Some(pipe) = self.pipe.take() {

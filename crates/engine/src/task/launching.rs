@@ -8,6 +8,7 @@ use super::rest::over;
 use super::{Launching, Phase, Task};
 use crate::handle::{Handle, Stage};
 use crate::pipe::Pipe;
+use crate::reading::log_end;
 use crate::shared::{Shared, now, slim};
 use crate::{Result, disk, launch};
 
@@ -27,6 +28,7 @@ impl Task {
                 };
                 if answer.is_ok() {
                     self.running(None);
+                    self.attended(Some(Offset(0)));
                 }
                 // A caller that went away still has its session.
                 let _ = reply.send(answer);
@@ -35,6 +37,7 @@ impl Task {
             Launching::Waited { ticket } => match self.try_start(ticket).await {
                 Ok(connection) => {
                     self.running(None);
+                    self.attended(Some(Offset(0)));
                     Phase::Live(connection, false)
                 }
                 Err(failure) => self.never_ran(Reason::Failed, None, Some(failure.message)),
@@ -47,9 +50,11 @@ impl Task {
     async fn again(&mut self, ended: ExitRecord, replies: Vec<super::oneshot::Sender<Result<()>>>) -> Phase {
         let dir = self.shared.home.session(&self.handle.id);
         self.asked = false;
+        let before = log_end(&dir.join(Home::LOG)).ok();
         let (answer, phase) = match self.next_run(&ended).await {
             Ok(connection) => {
                 self.running(None);
+                self.attended(before);
                 (Ok(()), Phase::Live(connection, false))
             }
             Err(failure) => {
@@ -96,6 +101,7 @@ impl Task {
         ticket.run += 1;
         ticket.token = launch::token()?;
         (ticket.holder, ticket.command, ticket.private) = (None, None, None);
+        self.shared.expand_again(&mut ticket)?;
         let run = ticket.run;
         self.shared.update(&self.handle, |session| {
             session.state = State::Starting;
@@ -171,6 +177,31 @@ impl Task {
             session.holder.clone_from(&ticket.holder);
         });
         self.shared.remember(&self.handle, self.attempts);
+    }
+
+    /// Has the session looked at where there is need: its output is dealt with up to `answered`, or up to now.
+    pub(super) fn attended(&mut self, answered: Option<Offset>) {
+        let (shared, handle) = (&self.shared, &self.handle);
+        let (ticket, dir) = (handle.ticket(), shared.home.session(&handle.id));
+        if answered.is_none() && dir.join(Home::MESSAGES).exists() {
+            shared.attention(handle).dispatch(shared, handle);
+        }
+        if shared.shelf.attends(&shared.home, &ticket) {
+            if answered.is_some() {
+                shared.update(handle, |session| session.state = State::Starting);
+            }
+            let attention = match answered {
+                Some(answered) => shared.attention_from(handle, answered),
+                None => shared.attention(handle),
+            };
+            let agent = attention.profile.name.clone();
+            shared.update(handle, |session| session.agent = Some(agent));
+            attention.begun(handle);
+            attention.attend(shared, handle);
+        } else if ticket.spec.tty {
+            let end = || log_end(&dir.join(Home::LOG)).unwrap_or_default();
+            shared.tap.watch(shared, handle, false, answered.unwrap_or_else(end));
+        }
     }
 
     /// A first start took too long. It may have happened: what can be seen to run is ended, what cannot is kept.

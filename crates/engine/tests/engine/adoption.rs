@@ -95,7 +95,7 @@ async fn a_hung_backend_delays_opening_by_no_more_than_allowed() {
 }
 
 #[tokio::test]
-async fn a_thousand_live_sessions_are_found_within_a_second_or_so() {
+async fn a_thousand_live_sessions_are_found() {
     let place = Place::new();
     let engine = place.open().await;
     for _ in 0..1_000 {
@@ -103,13 +103,12 @@ async fn a_thousand_live_sessions_are_found_within_a_second_or_so() {
     }
     engine.close().await;
     drop(engine);
-    let begun = Instant::now();
     let engine = place.open().await;
-    let took = begun.elapsed();
-    assert!(engine.list(&Filter::default()).iter().all(|session| session.state == State::Running));
     assert_eq!(engine.live(), 1_000);
-    // An unoptimised build on a busy machine; the figure of a release build is the benchmark's.
-    assert!(took < Duration::from_secs(3), "{took:?}");
+    // Opening waits for them only so long; how long it takes is the benchmark's to say.
+    for session in engine.list(&Filter::default()) {
+        state(&engine, session.name.as_str(), State::Running).await;
+    }
     engine.close().await;
 }
 

@@ -17,6 +17,8 @@ use super::proc;
 pub(crate) struct Hierarchies {
     v2: Option<PathBuf>,
     v1: Vec<(String, PathBuf)>,
+    /// Whether nothing but one session and its holder is in them, as in a container.
+    own: bool,
 }
 
 /// How old an empty group must be to count as left behind: a start puts its command into one at once.
@@ -27,9 +29,16 @@ const LEFT: Duration = Duration::from_secs(60);
 pub(crate) struct Group {
     v2: Option<(PathBuf, OwnedFd)>,
     v1: Vec<(String, PathBuf)>,
+    /// The groups around it that hold nothing else: what happens in them happens to the session.
+    around: Vec<PathBuf>,
 }
 
 impl Hierarchies {
+    /// Where we are, in a place that is the session's alone.
+    pub(crate) fn own() -> Self {
+        Self { own: true, ..Self::here() }
+    }
+
     /// Where we are. What cannot be read is not there.
     pub(crate) fn here() -> Self {
         let mine = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -98,6 +107,9 @@ impl Group {
     /// nothing can be made, the group is none.
     pub(crate) fn create(here: &Hierarchies, name: &str, limits: &Limits) -> Result<Self, Failure> {
         let mut group = Self::default();
+        if here.own {
+            group.around = here.v2.iter().chain(here.v1.iter().map(|(_, dir)| dir)).cloned().collect();
+        }
         if let Some(parent) = &here.v2 {
             let dir = parent.join(name);
             if make(&dir) {
@@ -256,6 +268,7 @@ impl Group {
             text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok())
         };
         self.dirs()
+            .chain(self.around.iter().map(PathBuf::as_path))
             .filter_map(|dir| {
                 count(dir.join("memory.events")).or_else(|| count(dir.join("memory.oom_control")))
             })

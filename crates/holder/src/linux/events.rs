@@ -25,15 +25,19 @@ pub(crate) struct Events {
 pub(crate) struct Interest {
     pub(crate) read: bool,
     pub(crate) write: bool,
+    /// To be told once of what comes and not as long as it is there: for whoever reads all there is each time.
+    pub(crate) once: bool,
 }
 
 impl Interest {
-    pub(crate) const READ: Self = Self { read: true, write: false };
+    pub(crate) const READ: Self = Self { read: true, write: false, once: false };
+    pub(crate) const WRITE: Self = Self { read: false, write: true, once: false };
 
     fn flags(self) -> EventFlags {
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::IN | EventFlags::RDHUP, self.read);
         flags.set(EventFlags::OUT, self.write);
+        flags.set(EventFlags::ET, self.once);
         flags
     }
 }
@@ -60,7 +64,10 @@ impl Events {
         let mut space = [MaybeUninit::<epoll::Event>::uninit(); 16];
         let timeout = deadline.map(|deadline| {
             // Rounded up: waking a little early would only go round once more.
-            let left = deadline.saturating_duration_since(Instant::now()) + Duration::from_micros(999);
+            let left = match deadline.saturating_duration_since(Instant::now()) {
+                Duration::ZERO => Duration::ZERO,
+                left => left + Duration::from_micros(999),
+            };
             rustix::event::Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) }
         });
         out.clear();

@@ -8,6 +8,7 @@ pub(crate) mod events;
 pub(crate) mod own;
 pub mod proc;
 pub(crate) mod spawn;
+pub(crate) mod terminal;
 pub(crate) mod tree;
 
 mod pidfd;
@@ -16,4 +17,5 @@ mod socket;
 
 pub use pidfd::exit_of;
 pub use scope::{Usage, can_limit, sweep, usage};
+pub(crate) use socket::send_bytes;
 pub use socket::{bind, connect, receive, send};

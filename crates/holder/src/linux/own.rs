@@ -13,6 +13,11 @@ pub(crate) fn private_umask() -> u32 {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077)).as_raw_mode()
 }
 
+/// Lets anybody use the files that we make from now on. Returns the mask that was in force.
+pub(crate) fn open_umask() -> u32 {
+    rustix::process::umask(rustix::fs::Mode::empty()).as_raw_mode()
+}
+
 /// Closes whatever we were started with beyond the standard descriptors.
 pub(crate) fn close_inherited() {
     // SAFETY: called first of all, before this program has opened anything of its own.
@@ -25,6 +30,24 @@ pub(crate) fn take_stdin() -> io::Result<OwnedFd> {
     let null = std::fs::File::open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     Ok(taken)
+}
+
+/// Moves the terminal that we were started on to a descriptor of its own, and leaves `/dev/null` in its place.
+pub(crate) fn take_stdio() -> io::Result<OwnedFd> {
+    let taken = take_stdin()?;
+    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    Ok(taken)
+}
+
+/// Treats every signal as the system does by default, whatever whoever started us ignored: commands inherit it. The
+/// one for a broken pipe is the runtime's to ignore, and a command gets that one back by itself.
+pub(crate) fn default_signals() {
+    for signal in (1..=libc::SIGRTMAX()).filter(|signal| *signal != libc::SIGPIPE) {
+        // SAFETY: sets a disposition that needs no handler; those that cannot be set stay as they are.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
 }
 
 /// Whether ended children vanish by themselves.
@@ -40,6 +63,12 @@ pub(crate) fn fork() -> io::Result<i32> {
         pid if pid >= 0 => Ok(pid),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Ends this process at once. What a program does before it leaves, a holder has nothing of.
+pub(crate) fn leave(code: i32) -> ! {
+    // SAFETY: ends this process, whose files are all written without a buffer.
+    unsafe { libc::_exit(code) }
 }
 
 /// Whether orphans of our descendants become our children.

@@ -139,6 +139,43 @@ pub fn pids() -> io::Result<Vec<i32>> {
 /// All descendants of a process, without itself, each with its start time. A snapshot: what forks meanwhile
 /// is found by the next one.
 pub fn descendants(root: i32) -> io::Result<Vec<(i32, u64)>> {
+    // A thousand sessions that end at once must not each look at every process of the others.
+    match children(root) {
+        Ok(first) => Ok(downwards(root, first)),
+        Err(_) => among_all(root),
+    }
+}
+
+/// The descendants, found from parent to child.
+fn downwards(root: i32, first: Vec<i32>) -> Vec<(i32, u64)> {
+    let mut found: Vec<(i32, u64)> = Vec::new();
+    let mut waiting: Vec<(i32, Vec<i32>)> = vec![(root, first)];
+    while let Some((parent, below)) = waiting.pop() {
+        for pid in below {
+            // A parent that ended meanwhile left it to the root; any other parent means another process by now.
+            let kin = |stat: &Stat| stat.lives() && (stat.parent == parent || stat.parent == root);
+            let Some(stat) = stat(pid).ok().filter(kin) else { continue };
+            if !found.iter().any(|(other, _)| *other == pid) {
+                found.push((pid, stat.start));
+                waiting.push((pid, children(pid).unwrap_or_default()));
+            }
+        }
+    }
+    found
+}
+
+/// The children of all threads of a process. An error where the kernel does not tell.
+fn children(pid: i32) -> io::Result<Vec<i32>> {
+    let mut all = Vec::new();
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let text = fs::read_to_string(task?.path().join("children"))?;
+        all.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+    }
+    Ok(all)
+}
+
+/// The descendants, found by looking at every process that there is.
+fn among_all(root: i32) -> io::Result<Vec<(i32, u64)>> {
     // The dead are nobody's descendants: a zombie only waits for its parent to take note.
     let living = |pid| Some((pid, stat(pid).ok().filter(Stat::lives)?));
     let mut rest: Vec<(i32, Stat)> = pids()?.into_iter().filter_map(living).collect();
@@ -202,6 +239,40 @@ mod tests {
             child.wait().unwrap();
             assert_eq!(unreaped_status(&who), None);
         }
+    }
+
+    #[test]
+    fn descendants_are_found_either_way() {
+        let script = "(sleep 60 & sleep 60 & echo; wait) & (exec sleep 60) & wait";
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", script])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The line comes once the innermost are there.
+        io::Read::read_exact(&mut shell.stdout.take().unwrap(), &mut [0]).unwrap();
+        let root = shell.id() as i32;
+        let sorted = |mut found: Vec<(i32, u64)>| {
+            found.sort_unstable();
+            found
+        };
+        let until = std::time::Instant::now() + Duration::from_secs(30);
+        let (one, other) = loop {
+            let (one, other) = (sorted(descendants(root).unwrap()), sorted(among_all(root).unwrap()));
+            if one.len() == 4 || std::time::Instant::now() > until {
+                break (one, other);
+            }
+            std::thread::yield_now();
+        };
+        for (pid, start) in &one {
+            let boot = boot().unwrap();
+            let pidfd = open(&ProcessIdentity { pid: *pid, start: *start, boot }).unwrap().unwrap();
+            signal(pidfd, libc::SIGKILL).unwrap();
+        }
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        assert_eq!(one, other);
+        assert_eq!(one.len(), 4);
     }
 
     #[test]

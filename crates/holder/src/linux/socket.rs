@@ -52,6 +52,11 @@ pub fn send(
     Ok(rustix::io::retry_on_intr(|| rustix::net::sendmsg(socket, bytes, &mut control, flags))?)
 }
 
+/// Sends bytes alone, which costs less. Returns how many went.
+pub(crate) fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    Ok(rustix::io::retry_on_intr(|| rustix::net::send(socket, bytes, SendFlags::NOSIGNAL))?)
+}
+
 /// Receives bytes, and the descriptors that came with them. Zero bytes is the end.
 pub fn receive(socket: impl AsFd, bytes: &mut [u8], descriptors: &mut Vec<OwnedFd>) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];

@@ -11,6 +11,8 @@ use rustix::termios::{LocalModes, Winsize};
 use wharf_log::{Stream, Writer};
 use wharf_model::{Failure, Size};
 
+use super::input::Done;
+use super::pane::Pane;
 use crate::wire::{Duplicate, Pending};
 
 /// The most that one round moves before others get their turn.
@@ -49,12 +51,16 @@ pub(super) enum Channel {
         /// Output goes through this pipe inside the kernel; whoever holds its ends can go on where we died.
         pipe: (OwnedFd, OwnedFd),
         in_pipe: usize,
+        /// The last round ended before the terminal was empty.
+        left: bool,
     },
     Pipes {
         stdin: Option<OwnedFd>,
         stdout: Option<OwnedFd>,
         stderr: Option<OwnedFd>,
     },
+    /// A terminal that another program holds.
+    Pane(Pane),
 }
 
 /// The ends that the command gets.
@@ -83,7 +89,7 @@ impl Channel {
             }
             _ => Failure::system("cannot open a terminal", &error),
         })?;
-        let channel = Self::Tty { master, slave, pipe, in_pipe: 0 };
+        let channel = Self::Tty { master, slave, pipe, in_pipe: 0, left: false };
         channel.resize(size).map_err(|error| Failure::system("cannot set the terminal's size", &error))?;
         Ok((channel, Theirs::Tty(theirs)))
     }
@@ -103,6 +109,15 @@ impl Channel {
         open().map_err(|error| Failure::system("cannot open pipes", &error))
     }
 
+    /// Takes a seat at a terminal that another program holds, with the socket to that program.
+    pub(super) fn pane(seat: OwnedFd, link: OwnedFd) -> Result<(Self, Theirs), Failure> {
+        let take = || -> io::Result<_> {
+            let theirs = rustix::io::fcntl_dupfd_cloexec(&seat, 3)?;
+            Ok((Self::Pane(Pane::new(seat, link)?), Theirs::Tty(theirs)))
+        };
+        take().map_err(|error| Failure::system("cannot use the terminal", &error))
+    }
+
     /// Takes over what another holder had, from the descriptors that were kept.
     pub(super) fn resume(mut kept: Vec<(Duplicate, OwnedFd)>) -> io::Result<Self> {
         let mut take =
@@ -112,7 +127,7 @@ impl Channel {
         {
             let slave = peer(&master)?;
             let in_pipe = rustix::io::ioctl_fionread(&read)? as usize;
-            return Ok(Self::Tty { master, slave, pipe: (read, write), in_pipe });
+            return Ok(Self::Tty { master, slave, pipe: (read, write), in_pipe, left: true });
         }
         let (stdin, stdout, stderr) =
             (take(Duplicate::Stdin), take(Duplicate::Stdout), take(Duplicate::Stderr));
@@ -139,6 +154,7 @@ impl Channel {
                     .filter_map(|(kind, fd)| Some((kind, fd.as_ref()?.as_fd())))
                     .collect()
             }
+            Self::Pane(_) => Vec::new(),
         }
     }
 
@@ -146,7 +162,8 @@ impl Channel {
     pub(super) fn source(&self, source: Source) -> Option<BorrowedFd<'_>> {
         match (self, source) {
             (Self::Tty { master, .. }, Source::Out) => Some(master.as_fd()),
-            (Self::Tty { .. }, Source::Err) => None,
+            (Self::Tty { .. } | Self::Pane(_), Source::Err) => None,
+            (Self::Pane(pane), Source::Out) => pane.link(),
             (Self::Pipes { stdout, .. }, Source::Out) => stdout.as_ref().map(AsFd::as_fd),
             (Self::Pipes { stderr, .. }, Source::Err) => stderr.as_ref().map(AsFd::as_fd),
         }
@@ -157,13 +174,43 @@ impl Channel {
         match self {
             Self::Tty { master, .. } => Some(master.as_fd()),
             Self::Pipes { stdin, .. } => stdin.as_ref().map(AsFd::as_fd),
+            Self::Pane(pane) => pane.link(),
+        }
+    }
+
+    /// How much may be typed now, where the terminal itself does not say when it is full.
+    pub(super) fn room(&mut self, waiting: usize) -> usize {
+        let Self::Pane(_) = self else { return usize::MAX };
+        let canonical = self.modes().is_ok_and(|modes| modes.contains(LocalModes::ICANON));
+        let Self::Pane(pane) = self else { return usize::MAX };
+        pane.room(waiting, canonical)
+    }
+
+    /// Input was written. Where it is not in the terminal by that, those of it that are whole are kept until it is.
+    pub(super) fn passed_on(&mut self, bytes: usize, whole: &mut Vec<Done>) {
+        if let Self::Pane(pane) = self {
+            pane.passed_on(bytes, whole);
+        }
+    }
+
+    /// How the terminal treats what is typed.
+    fn modes(&self) -> io::Result<LocalModes> {
+        Ok(rustix::termios::tcgetattr(self.terminal()?)?.local_modes)
+    }
+
+    /// The terminal, from one side or the other.
+    fn terminal(&self) -> io::Result<BorrowedFd<'_>> {
+        match self {
+            Self::Tty { master, .. } => Ok(master.as_fd()),
+            Self::Pane(pane) => pane.seat(),
+            Self::Pipes { .. } => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
     /// Ends the input of a pipe session. A terminal has no such end.
     pub(super) fn close_input(&mut self) -> Option<OwnedFd> {
         match self {
-            Self::Tty { .. } => None,
+            Self::Tty { .. } | Self::Pane(_) => None,
             Self::Pipes { stdin, .. } => stdin.take(),
         }
     }
@@ -173,20 +220,23 @@ impl Channel {
         match (self, source) {
             (Self::Pipes { stdout, .. }, Source::Out) => stdout.take(),
             (Self::Pipes { stderr, .. }, Source::Err) => stderr.take(),
-            (Self::Tty { .. }, _) => None,
+            (Self::Pane(pane), Source::Out) => pane.close(),
+            (Self::Tty { .. } | Self::Pane(_), _) => None,
         }
     }
 
     /// Whether this is a terminal.
     pub(super) fn is_tty(&self) -> bool {
-        matches!(self, Self::Tty { .. })
+        matches!(self, Self::Tty { .. } | Self::Pane(_))
     }
 
     /// Moves output into the log, inside the kernel. An error is the log's: what was taken waits in the pipe.
     pub(super) fn pump(&mut self, source: Source, log: &mut Writer, now: u64) -> io::Result<Moved> {
         match self {
-            Self::Tty { master, pipe, in_pipe, .. } => {
+            Self::Tty { master, pipe, in_pipe, left, .. } => {
                 let over = fill(master, &pipe.1, in_pipe);
+                *left = over.is_none();
+                let over = over.unwrap_or(Moved::Nothing);
                 let mut moved = 0;
                 while *in_pipe > 0 {
                     let n = log.splice_from(pipe.0.as_fd(), *in_pipe)?;
@@ -214,13 +264,25 @@ impl Channel {
                     Err(error) => Err(error),
                 }
             }
+            Self::Pane(pane) => pane.pump(log),
         }
+    }
+
+    /// Whether each round takes all that there is, or says that it did not.
+    pub(super) fn is_emptied(&self) -> bool {
+        matches!(self, Self::Tty { .. })
+    }
+
+    /// Whether there is output that nothing will tell us of again.
+    pub(super) fn has_more(&self) -> bool {
+        matches!(self, Self::Tty { left: true, .. })
     }
 
     /// Throws away what waits for the log, when there is no room for it. Returns how much that was.
     pub(super) fn discard(&mut self, source: Source) -> io::Result<usize> {
-        let mut scratch = [0_u8; 16 << 10];
+        let mut scratch = [0_u8; PAGE];
         match self {
+            Self::Tty { in_pipe: 0, .. } => Ok(0),
             Self::Tty { pipe, in_pipe, .. } => {
                 let n = rustix::io::read(&pipe.0, &mut scratch)?;
                 *in_pipe = in_pipe.saturating_sub(n);
@@ -230,21 +292,21 @@ impl Channel {
                 let fd = if source == Source::Out { stdout } else { stderr };
                 fd.as_ref().map_or(Ok(0), |fd| Ok(rustix::io::read(fd, &mut scratch)?))
             }
+            Self::Pane(pane) => Ok(pane.discard()),
         }
     }
 
     /// Sets the terminal's size; the kernel tells the application.
     pub(super) fn resize(&self, size: Size) -> io::Result<()> {
-        let Self::Tty { master, .. } = self else { return Err(io::ErrorKind::Unsupported.into()) };
+        let terminal = self.terminal()?;
         let size = size.sane();
         let size = Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
-        Ok(rustix::termios::tcsetwinsize(master, size)?)
+        Ok(rustix::termios::tcsetwinsize(terminal, size)?)
     }
 
     /// The terminal's size as it is.
     pub(super) fn size(&self) -> Option<Size> {
-        let Self::Tty { master, .. } = self else { return None };
-        let size = rustix::termios::tcgetwinsize(master).ok()?;
+        let size = rustix::termios::tcgetwinsize(self.terminal().ok()?).ok()?;
         Some(Size { cols: size.ws_col, rows: size.ws_row }.sane())
     }
 
@@ -267,13 +329,22 @@ impl Channel {
                 let unread = stdin.as_ref().map_or(Ok(0), rustix::io::ioctl_fionread)?;
                 Ok(Pending { queued, unread, canonical: false, echo: false })
             }
+            Self::Pane(pane) => {
+                let (modes, unread) = (self.modes()?, pane.unread()?);
+                Ok(Pending {
+                    queued: queued + pane.on_its_way(unread),
+                    unread,
+                    canonical: modes.contains(LocalModes::ICANON),
+                    echo: modes.contains(LocalModes::ECHO),
+                })
+            }
         }
     }
 }
 
-/// Moves from the terminal to the pipe until the terminal has no more or the pipe is full.
-fn fill(master: &OwnedFd, pipe: &OwnedFd, in_pipe: &mut usize) -> Moved {
-    let mut over = Moved::Nothing;
+/// Moves from the terminal to the pipe until the terminal has no more, for now or for ever; none where the pipe
+/// was full before that.
+fn fill(master: &OwnedFd, pipe: &OwnedFd, in_pipe: &mut usize) -> Option<Moved> {
     while *in_pipe < ROUND {
         // More would not come at once, and the kernel allocates pages for all that is asked for.
         let wanted = (ROUND - *in_pipe).min(PAGE);
@@ -281,25 +352,23 @@ fn fill(master: &OwnedFd, pipe: &OwnedFd, in_pipe: &mut usize) -> Moved {
             Ok(n @ 1..) => {
                 *in_pipe += n;
                 if n < TERMINAL_READ {
-                    break;
+                    return Some(Moved::Nothing);
                 }
             }
             Err(rustix::io::Errno::INTR) => {}
             // A kernel that cannot do it for terminals.
             Err(rustix::io::Errno::INVAL) => match copy(master, pipe) {
                 Ok(n @ 1..) => *in_pipe += n,
-                _ => break,
+                _ => return Some(Moved::Nothing),
             },
             // The terminal hung up; our own copy of the other side makes that rare.
-            Err(rustix::io::Errno::IO) => {
-                over = Moved::Over;
-                break;
-            }
-            // Nothing now. Or out of memory, say: it is tried again.
-            Ok(0) | Err(_) => break,
+            Err(rustix::io::Errno::IO) => return Some(Moved::Over),
+            Ok(0) | Err(rustix::io::Errno::AGAIN) => return Some(Moved::Nothing),
+            // Out of memory, say: it is tried again.
+            Err(_) => return None,
         }
     }
-    over
+    None
 }
 
 /// Moves a piece through our own memory.
@@ -316,7 +385,7 @@ fn peer(master: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(rustix::pty::ioctl_tiocgptpeer(master, flags)?)
 }
 
-fn nonblocking(fd: &OwnedFd) -> io::Result<()> {
+pub(super) fn nonblocking(fd: &OwnedFd) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(fd)?;
     Ok(rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
 }

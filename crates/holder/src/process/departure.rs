@@ -18,6 +18,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 impl Holder {
     /// Nothing is left: drains, records, tells everybody, and leaves.
     pub(super) fn depart(mut self) -> io::Result<()> {
+        self.empty_pane();
         let until = Instant::now() + Duration::from_secs(1);
         for source in [Source::Out, Source::Err] {
             while self.channel.source(source).is_some() && Instant::now() < until {

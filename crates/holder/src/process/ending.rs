@@ -33,6 +33,8 @@ pub(super) struct Ending {
     /// The command's wait status, decoded, and when it ended.
     ended: Option<(Option<i32>, Option<i32>, Millis)>,
     leftovers: u32,
+    /// It is over though something is left that cannot be ended.
+    given_up: bool,
     /// Stops that wait for the end: peer and request.
     pub(super) waiting: Vec<(u64, u32)>,
 }
@@ -45,6 +47,7 @@ impl Ending {
             by: None,
             ended: None,
             leftovers: 0,
+            given_up: false,
             waiting: Vec::new(),
         }
     }
@@ -76,6 +79,14 @@ impl Ending {
     /// The command has ended.
     pub(super) fn command_ended(&mut self, code: Option<i32>, signal: Option<i32>, now: Millis) {
         self.ended.get_or_insert((code, signal, now));
+    }
+
+    /// The session's terminal was taken away, and that is what ended it.
+    pub(super) fn cut_off(&mut self, by: &str) {
+        if self.by.is_none() {
+            self.reason = Reason::Lost;
+            self.by = Some(by.to_owned());
+        }
     }
 
     /// Whether the command has ended.
@@ -121,7 +132,10 @@ impl Ending {
             }
             Phase::Asked { .. } => {}
             // Its status is on its way: a record without it would be half a record.
-            Phase::Killing { give_up } if now >= give_up => return !unreaped,
+            Phase::Killing { give_up } if now >= give_up => {
+                self.given_up = !unreaped;
+                return self.given_up;
+            }
             Phase::Killing { .. } => tree.kill(),
         }
         false
@@ -140,7 +154,7 @@ impl Ending {
             started,
             ended,
             leftovers: self.leftovers,
-            survivors: if tree.is_empty() { 0 } else { tree.members().len() as u32 },
+            survivors: if !self.given_up || tree.is_empty() { 0 } else { tree.members().len() as u32 },
             ..ExitRecord::default()
         }
     }

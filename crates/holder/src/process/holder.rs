@@ -18,7 +18,7 @@ use crate::linux::events::{self, Event, Events, Interest};
 use crate::linux::spawn::Child;
 use crate::linux::tree::Tree;
 use crate::linux::{self, children};
-use crate::wire::{FEATURES, Hello, Started, Status, StopRequest};
+use crate::wire::{Started, StopRequest};
 
 /// Tokens of what is watched; peers count on from the last.
 pub(super) const LISTENER: u64 = 0;
@@ -101,7 +101,7 @@ impl Holder {
         }
         for (source, token) in [(Source::Out, OUT), (Source::Err, ERR)] {
             if let Some(fd) = self.channel.source(source) {
-                self.events.add(fd, token, Interest::READ)?;
+                self.events.add(fd, token, self.output_interest())?;
             }
         }
         if self.tree.foreign.is_some() {
@@ -133,12 +133,15 @@ impl Holder {
     pub(super) fn hold(mut self) -> io::Result<()> {
         let mut happened = Vec::new();
         loop {
-            self.events.wait(self.deadline(), &mut happened)?;
+            let deadline = self.deadline();
+            self.events.wait(deadline, &mut happened)?;
             for event in &happened {
                 self.on(*event);
             }
             if self.full.is_some() {
                 self.retry_disk();
+            } else if self.channel.has_more() {
+                self.pump(Source::Out);
             }
             if self.unreaped.is_some() {
                 self.ask_status();
@@ -146,6 +149,7 @@ impl Holder {
             if self.deaf.is_some() {
                 self.hear_again();
             }
+            self.look_at_pane();
             self.settle_peers();
             if self.ending.step(&self.tree, self.channel.is_tty(), self.unreaped.is_some()) {
                 return self.depart();
@@ -153,11 +157,16 @@ impl Holder {
         }
     }
 
-    fn deadline(&self) -> Option<Instant> {
+    fn deadline(&mut self) -> Option<Instant> {
         let ending = self.ending.deadline(self.tree.foreign.is_some());
         let disk = self.full.map(|_| Instant::now() + Duration::from_millis(100));
         let status = self.unreaped.map(|_| Instant::now() + Duration::from_millis(5));
-        [ending, disk, status, self.deaf].into_iter().flatten().min()
+        let input = match &mut self.channel {
+            Channel::Pane(pane) => pane.next_look(self.input.waiting() > 0),
+            _ => None,
+        };
+        let more = (self.full.is_none() && self.channel.has_more()).then(Instant::now);
+        [ending, disk, status, input, self.deaf, more].into_iter().flatten().min()
     }
 
     fn on(&mut self, event: Event) {
@@ -278,6 +287,9 @@ impl Holder {
     pub(super) fn resize(&mut self, size: Size) -> io::Result<()> {
         let size = size.sane();
         self.channel.resize(size)?;
+        if let Channel::Pane(pane) = &mut self.channel {
+            pane.sized = Some(Instant::now());
+        }
         let _ = self.log.mark(Mark::Resize(size), micros());
         self.size = size;
         self.news();
@@ -334,36 +346,6 @@ impl Holder {
         }
     }
 
-    /// The session as it is.
-    pub(super) fn status(&self) -> Status {
-        Status {
-            attached: self.peers.iter().filter(|peer| peer.role != Role::Program).count() as u32,
-            pid: self.command.pid,
-            size: self.size,
-            last_input: self.last_input,
-            input_closed: self.channel.sink().is_none(),
-            dropped: self.dropped,
-        }
-    }
-
-    pub(super) fn hello(&self) -> Hello {
-        Hello {
-            role: "holder".into(),
-            features: FEATURES.iter().map(|feature| (*feature).to_owned()).collect(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            status: Some(self.status()),
-            log_start: self.log.start(),
-            log_end: self.log.end(),
-        }
-    }
-
-    /// Tells programs what changed.
-    pub(super) fn news(&mut self) {
-        let json = serde_json::to_vec(&self.status()).unwrap_or_default();
-        // One that lets news pile up is cut off; it finds us again when it wants to.
-        self.peers.retain_mut(|peer| peer.role != Role::Program || peer.answer(Kind::News, 0, &json));
-    }
-
     /// Sends what peers can take, and watches those that can take no more for now.
     pub(super) fn settle_peers(&mut self) {
         let end = self.log.end();
@@ -373,7 +355,7 @@ impl Holder {
                 gone.push(peer.id);
                 continue;
             }
-            let wanted = Interest { read: true, write: peer.waits() };
+            let wanted = Interest { write: peer.waits(), ..Interest::READ };
             if wanted != peer.interest {
                 peer.interest = wanted;
                 let _ = self.events.change(peer.fd(), PEERS + peer.id, wanted);
@@ -388,6 +370,10 @@ impl Holder {
     }
 
     pub(super) fn duplicates(&self) -> Vec<(crate::wire::Duplicate, BorrowedFd<'_>)> {
+        // A terminal that another program holds ends with us: it would be of no use to a successor.
+        if matches!(self.channel, Channel::Pane(_)) {
+            return Vec::new();
+        }
         let mut all = self.channel.duplicates();
         all.push((crate::wire::Duplicate::Command, self.pidfd.as_fd()));
         all

@@ -44,12 +44,23 @@ impl Input {
         self.waiting
     }
 
-    /// Writes what the terminal takes now. An error means that nobody will ever read.
-    pub(super) fn write(&mut self, sink: BorrowedFd<'_>, done: &mut Vec<Done>) -> io::Result<()> {
+    /// Writes what the terminal takes now, and no more than there is room for. An error means that nobody will ever
+    /// read.
+    pub(super) fn write(
+        &mut self,
+        sink: BorrowedFd<'_>,
+        mut room: usize,
+        done: &mut Vec<Done>,
+    ) -> io::Result<()> {
         while let Some(item) = self.items.front_mut() {
             while item.written < item.bytes.len() {
-                match rustix::io::write(sink, &item.bytes[item.written..]) {
+                let piece = &item.bytes[item.written..];
+                if room == 0 {
+                    return Ok(());
+                }
+                match rustix::io::write(sink, &piece[..piece.len().min(room)]) {
                     Ok(n @ 1..) => {
+                        room -= n;
                         item.written += n;
                         self.waiting -= n;
                     }

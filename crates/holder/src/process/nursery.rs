@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::ExitCode;
 
-use super::start;
+use super::{one, seat, start};
 use crate::linux::cgroup::Hierarchies;
 use crate::linux::{self, own, proc};
 
@@ -19,18 +19,24 @@ pub(super) struct Nest {
     pub(super) umask: u32,
 }
 
-/// Runs `wharf-holder nursery`.
+/// Runs `wharf-holder nursery`, `wharf-holder one SOCKET [shared]`, or what a pane of tmux runs.
 pub fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
-    match args.next().as_deref().and_then(|verb| verb.to_str()) {
-        Some("nursery") => match nursery() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("wharf-holder: {error}");
-                ExitCode::FAILURE
-            }
-        },
-        Some("version") => {
+    let said = |ended: io::Result<()>| match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("wharf-holder: {error}");
+            ExitCode::FAILURE
+        }
+    };
+    match (args.next().as_deref().and_then(|verb| verb.to_str()), args.next(), args.next()) {
+        (Some("nursery"), ..) => said(nursery()),
+        (Some("one"), Some(socket), shared) => {
+            said(one::one(socket.as_ref(), shared.is_some_and(|word| word == "shared")))
+        }
+        (Some("pane"), Some(door), _) => said(seat::pane(&door)),
+        (Some("tap"), Some(door), _) => said(seat::tap(&door)),
+        (Some("version"), ..) => {
             println!("wharf-holder {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
         }
@@ -60,7 +66,11 @@ fn nursery() -> io::Result<()> {
         match own::fork() {
             Ok(0) => {
                 drop(orders);
-                return hatch(connection, &nest);
+                let held = hatch(connection, &nest);
+                if let Err(error) = &held {
+                    eprintln!("wharf-holder: {error}");
+                }
+                own::leave(i32::from(held.is_err()));
             }
             Ok(_) => {}
             // The daemon sees the connection close, and says that the system is out of processes.

@@ -22,6 +22,11 @@ const TURNS: usize = 32;
 const MOST_PASSED: usize = 8;
 /// What stands before the bytes in a frame of output.
 const OUTPUT_HEAD: usize = HEADER + 9;
+/// What is read of a peer at first, and at once where there is more than that.
+const SHORT: usize = 2 << 10;
+const LONG: usize = 64 << 10;
+/// Up to this, a frame of output is copied together: one call with one piece costs less than one with two.
+const SMALL: usize = 512;
 
 /// What a peer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,16 +86,29 @@ impl Peer {
 
     /// Reads what came. False once the peer is gone.
     pub(super) fn receive(&mut self) -> bool {
-        // On the stack: an idle peer costs no buffer.
-        let mut bytes = [0_u8; 16 << 10];
-        match linux::receive(&self.socket, &mut bytes, &mut self.passed) {
-            Ok(0) => false,
+        // On the stack and small: an idle peer costs no buffer, and a key that is typed touches one page.
+        let mut bytes = [0_u8; SHORT];
+        match self.receive_into(&mut bytes) {
+            // There is more, a paste say: it comes in larger pieces.
+            // If that was all of one that has gone, the next look tells: what it said comes first.
+            Some(SHORT) => {
+                self.receive_into(&mut vec![0; LONG]);
+                true
+            }
+            got => got.is_some(),
+        }
+    }
+
+    /// Reads what came, and how much. None once the peer is gone.
+    fn receive_into(&mut self, bytes: &mut [u8]) -> Option<usize> {
+        match linux::receive(&self.socket, bytes, &mut self.passed) {
+            Ok(0) => None,
             Ok(n) => {
                 self.passed.truncate(MOST_PASSED);
                 self.frames.push(&bytes[..n]);
-                true
+                Some(n)
             }
-            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+            Err(error) => (error.kind() == io::ErrorKind::WouldBlock).then_some(0),
         }
     }
 
@@ -163,7 +181,7 @@ impl Peer {
         self.hungry = false;
         for turn in 0.. {
             while self.sent < self.out.len() {
-                match linux::send(self.socket.as_fd(), &[IoSlice::new(&self.out[self.sent..])], &[]) {
+                match linux::send_bytes(self.socket.as_fd(), &self.out[self.sent..]) {
                     Ok(n) => self.sent += n,
                     Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
                 }
@@ -226,6 +244,16 @@ impl Peer {
         Ok(true)
     }
 
+    fn send_frame(&self, head: &[u8; OUTPUT_HEAD], bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > SMALL {
+            return linux::send(self.socket.as_fd(), &[IoSlice::new(head), IoSlice::new(bytes)], &[]);
+        }
+        let mut whole = [0; OUTPUT_HEAD + SMALL];
+        whole[..OUTPUT_HEAD].copy_from_slice(head);
+        whole[OUTPUT_HEAD..OUTPUT_HEAD + bytes.len()].copy_from_slice(bytes);
+        linux::send_bytes(self.socket.as_fd(), &whole[..OUTPUT_HEAD + bytes.len()])
+    }
+
     /// Sends one frame of output; what does not go at once waits in `out`.
     fn send_output(&mut self, at: Offset, stream: Stream, bytes: &[u8]) -> io::Result<()> {
         for (piece, bytes) in bytes.chunks(FRAME).enumerate() {
@@ -235,7 +263,7 @@ impl Peer {
             head[HEADER..HEADER + 8].copy_from_slice(&place.to_le_bytes());
             head[HEADER + 8] = u8::from(stream == Stream::Stderr);
             let went = if self.out.is_empty() {
-                match linux::send(self.socket.as_fd(), &[IoSlice::new(&head), IoSlice::new(bytes)], &[]) {
+                match self.send_frame(&head, bytes) {
                     Ok(n) => n,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
                     Err(error) => return Err(error),

@@ -15,12 +15,12 @@ const DISK_PATIENCE: Duration = Duration::from_secs(1);
 impl Holder {
     /// Moves output to the log, and on to those who read along.
     pub(super) fn pump(&mut self, source: Source) {
-        let before = self.log.end();
-        match self.channel.pump(source, &mut self.log, micros()) {
+        let (before, now) = (self.log.end(), micros());
+        match self.channel.pump(source, &mut self.log, now) {
             Ok(Moved::Some(moved)) => {
                 self.full = None;
                 self.deliver(before, moved, source);
-                let _ = self.log.tick(micros());
+                let _ = self.log.tick(now);
             }
             Ok(Moved::Nothing) => {}
             Ok(Moved::Over) => self.close_source(source),
@@ -91,6 +91,11 @@ impl Holder {
 
     /// The terminal is one descriptor for both directions.
     pub(super) fn output_interest(&self) -> Interest {
-        Interest { read: true, write: self.sink_watched && self.channel.is_tty() }
+        Interest {
+            read: true,
+            write: self.sink_watched && self.channel.is_tty(),
+            // To be asked about it once more after that would cost as much again.
+            once: self.channel.is_emptied(),
+        }
     }
 }

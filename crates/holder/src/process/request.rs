@@ -4,6 +4,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use wharf_model::{Code, Failure, Offset, Size};
 
+use super::channel::Channel;
 use super::holder::{Exec, Holder};
 use super::peer::Role;
 use crate::frame::{Header, Kind};
@@ -95,6 +96,10 @@ impl Holder {
 
     fn on_cancel(&mut self, id: u64, seq: u32, payload: &[u8]) -> Answer {
         let which = u32::from_le_bytes(exactly(payload)?);
+        if matches!(&self.channel, Channel::Pane(pane) if pane.is_unsettled((id, which))) {
+            let why = "the program that holds the terminal has the input, and did not pass it on in time";
+            return Err(Failure::new(Code::Timeout, why).hint("it may still arrive"));
+        }
         let written = self.input.cancel(id, which);
         self.feed();
         self.reply(id, seq, &written);

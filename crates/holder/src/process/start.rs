@@ -30,6 +30,9 @@ struct Ready {
     signals: OwnedFd,
     events: Events,
     terminal: Option<(Channel, Theirs)>,
+    /// Where we sit at a terminal that another program holds: that terminal, and the socket to that program.
+    seat: Option<OwnedFd>,
+    link: Option<OwnedFd>,
 }
 
 impl Ready {
@@ -41,14 +44,22 @@ impl Ready {
             events: Events::new()?,
             // The start itself will say why there is none.
             terminal: Channel::tty(Size::default()).ok(),
+            seat: None,
+            link: None,
         })
     }
 }
 
 /// Waits for the first request, does it, and holds the session to its end.
 pub(super) fn serve(connection: UnixStream, nest: &Nest) -> io::Result<()> {
-    let ready = Ready::prepare(nest)?;
-    let (mut frames, mut passed, mut buffer) = (Decoder::default(), Vec::new(), [0_u8; 16 << 10]);
+    serve_in(connection, nest, None)
+}
+
+/// The same, perhaps at a terminal that another program holds.
+pub(super) fn serve_in(connection: UnixStream, nest: &Nest, seat: Option<OwnedFd>) -> io::Result<()> {
+    let mut ready = Ready::prepare(nest)?;
+    ready.seat = seat;
+    let (mut frames, mut passed, mut buffer) = (Decoder::default(), Vec::new(), [0_u8; 4 << 10]);
     let (header, payload) = loop {
         match linux::receive(&connection, &mut buffer, &mut passed)? {
             // A spare that nobody needs any more.
@@ -61,7 +72,10 @@ pub(super) fn serve(connection: UnixStream, nest: &Nest) -> io::Result<()> {
     };
     drop(frames);
     let made = match Kind::known(header.kind) {
-        Some(Kind::Start) => start(&payload, ready, nest, &connection),
+        Some(Kind::Start) => {
+            ready.link = passed.pop();
+            start(&payload, ready, nest, &connection)
+        }
         Some(Kind::Resume) => resume(&payload, passed, ready, nest),
         _ => Err(Failure::unsupported(format!("frame {} at first", header.kind), "a holder")),
     };
@@ -98,14 +112,22 @@ fn start(payload: &[u8], ready: Ready, nest: &Nest, asker: &UnixStream) -> Resul
     let [control, ticket, argv, env] = wire::split_sections(payload).map_err(bad_frame)?;
     let start: Start = serde_json::from_slice(control).map_err(bad_frame)?;
     let home = start.home.as_path().to_owned();
-    let fresh = !home.join(Home::TICKET).exists();
-    fs::create_dir_all(&home).map_err(|e| Failure::system(format!("cannot make {}", home.display()), &e))?;
+    let fresh = make(&home).map_err(|e| Failure::system(format!("cannot make {}", home.display()), &e))?;
     let still_wanted = || if hung_up(asker) { Err(gone()) } else { Ok(()) };
     let made = begin(&start, home.clone(), [ticket, argv, env], ready, nest, still_wanted);
     if made.is_err() {
         clear(&home, start.run, fresh);
     }
     made
+}
+
+/// Makes a session's directory. Whether the session is new there.
+fn make(home: &Path) -> io::Result<bool> {
+    match fs::create_dir(home) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(!home.join(Home::TICKET).exists()),
+        Err(_) => fs::create_dir_all(home).map(|()| true),
+    }
 }
 
 /// Whether the other side of a connection is closed.
@@ -136,12 +158,13 @@ fn begin(
     still_wanted: impl Fn() -> Result<(), Failure>,
 ) -> Result<Holder, Failure> {
     let system = |what: &'static str| move |error: io::Error| Failure::system(what, &error);
-    let Ready { holder, signals, events, terminal } = ready;
+    let Ready { holder, signals, events, terminal, seat, link } = ready;
     let mut log = open_log(&home, start)?;
-    let (channel, theirs) = match terminal {
+    let (channel, theirs) = match (seat, link, terminal) {
+        (Some(seat), Some(link), _) => Channel::pane(seat, link)?,
         _ if !start.tty => Channel::pipes()?,
-        Some(terminal) => terminal,
-        None => Channel::tty(start.size)?,
+        (.., Some(terminal)) => terminal,
+        (.., None) => Channel::tty(start.size)?,
     };
     if start.tty {
         channel.resize(start.size).map_err(system("cannot set the terminal's size"))?;
@@ -207,7 +230,11 @@ fn resume(payload: &[u8], passed: Vec<OwnedFd>, ready: Ready, nest: &Nest) -> Re
     let Ready { holder, signals, events, .. } = ready;
     let channel = Channel::resume(kept).map_err(system("cannot take the terminal over"))?;
     let retention = retention(&start);
-    let log = Writer::open(&home.join(Home::LOG), retention).map_err(system("cannot open the log"))?;
+    let mut log = Writer::open(&home.join(Home::LOG), retention).map_err(system("cannot open the log"))?;
+    if let Some(size) = channel.size() {
+        // A holder that was killed before any output had only meant to note it.
+        let _ = log.mark(Mark::Resize(size), micros());
+    }
     let _ = fs::remove_file(home.join(Home::SOCKET));
     let listener = listen(&home)?;
     started.holder = holder;

@@ -4,6 +4,7 @@ use std::io;
 
 use wharf_model::{Code, Failure};
 
+use super::channel::Channel;
 use super::holder::{Holder, SINK, now};
 use crate::frame::Kind;
 use crate::linux::events::Interest;
@@ -12,10 +13,13 @@ impl Holder {
     /// Types what waits, and says so to those who typed it.
     pub(super) fn feed(&mut self) {
         let mut done = Vec::new();
+        let waiting = self.input.waiting();
+        let room = self.channel.room(waiting);
         let result = match self.channel.sink() {
-            Some(sink) => self.input.write(sink, &mut done),
+            Some(sink) => self.input.write(sink, room, &mut done),
             None => Err(io::ErrorKind::BrokenPipe.into()),
         };
+        self.channel.passed_on(waiting - self.input.waiting(), &mut done);
         if !done.is_empty() {
             self.last_input = Some(now());
         }
@@ -41,7 +45,8 @@ impl Holder {
 
     /// Asks to be told when the terminal takes more, or no longer.
     pub(super) fn watch_sink(&mut self, wanted: bool) {
-        if wanted == self.sink_watched {
+        // A program that holds a terminal takes everything at once: when there is room is not for it to say.
+        if wanted == self.sink_watched || matches!(self.channel, Channel::Pane(_)) {
             return;
         }
         self.sink_watched = wanted;
@@ -51,7 +56,7 @@ impl Holder {
             }
         } else if let Some(sink) = self.channel.sink() {
             if wanted {
-                let _ = self.events.add(sink, SINK, Interest { read: false, write: true });
+                let _ = self.events.add(sink, SINK, Interest::WRITE);
             } else {
                 self.events.remove(sink);
             }

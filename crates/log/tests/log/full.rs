@@ -29,13 +29,10 @@ fn assert_log(dir: &Path, end: u64, lost: &[(u64, u64)]) {
 }
 
 /// Appends until it fails, says what is lost, and goes on; then the same with a pipe.
-#[test]
-#[ignore = "the child of another test"]
-fn session() {
-    let Some(dir) = child_dir() else { return };
+fn session(dir: &Path) {
     // Room that the test on a full file system lets us free; the other has room in each new file.
     let free = |ballast: &str| drop(std::fs::remove_file(dir.with_file_name(ballast)));
-    let mut writer = Writer::open(&dir, keep_all(u64::MAX)).unwrap();
+    let mut writer = Writer::open(dir, keep_all(u64::MAX)).unwrap();
     let mut lost = Vec::new();
 
     let error = loop {
@@ -52,7 +49,7 @@ fn session() {
     lost.push((written, end));
     free("ballast");
     writer.append(&bytes(end, 5000)).unwrap();
-    assert_log(&dir, end + 5000, &lost);
+    assert_log(dir, end + 5000, &lost);
 
     let (mut pipe, mut input) = std::io::pipe().unwrap();
     let (error, left) = loop {
@@ -81,19 +78,25 @@ fn session() {
     lost.push((from, from + left));
     free("ballast2");
     writer.append(&bytes(from + left, 100)).unwrap();
-    assert_log(&dir, from + left + 100, &lost);
+    assert_log(dir, from + left + 100, &lost);
 }
 
 #[test]
 fn what_does_not_fit_is_a_gap() {
+    if let Some(dir) = child_dir() {
+        return session(&dir);
+    }
     let (_home, dir) = place();
     // Without rights one can still be short of room, by a limit on each file.
-    let status = child_through("trap '' XFSZ; ulimit -f 64", "full::session", &dir).status().unwrap();
-    assert!(status.success());
+    let setup = "trap '' XFSZ; ulimit -f 64";
+    assert!(child_through(setup, "full::what_does_not_fit_is_a_gap", &dir).status().unwrap().success());
 }
 
 #[test]
 fn a_full_file_system_is_a_gap() {
+    if let Some(dir) = child_dir() {
+        return session(&dir);
+    }
     let (home, dir) = place();
     let mount = "mount -t tmpfs -o size=400k tmpfs \"$HOME\"";
     let inside = |command: &str| {
@@ -106,7 +109,7 @@ fn a_full_file_system_is_a_gap() {
         return;
     }
     let fill = "head -c 100000 /dev/zero > \"$HOME/ballast\"; head -c 100000 /dev/zero > \"$HOME/ballast2\"";
-    let session = child_through("true", "full::session", &dir);
+    let session = child_through("true", "full::a_full_file_system_is_a_gap", &dir);
     let status = inside(&format!(r#"{mount}; {fill}; exec "$0" "$@""#))
         .arg(session.get_program())
         .args(session.get_args())

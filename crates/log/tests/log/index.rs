@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 
-use wharf_log::{Mark, Record, Stream, Writer, marks};
+use wharf_log::{Chunk, Mark, Reader, Record, Stream, Streams, Writer, marks};
 use wharf_model::{Offset, Size};
 
 use crate::support::{files, keep_all, place, read_all};
@@ -132,4 +132,27 @@ fn bytes_that_a_killed_writer_left_untimed_get_the_time_of_the_file() {
     Writer::open(&dir, keep_all(1 << 20)).unwrap();
     let record = Record { offset: Offset(3), micros: modified, mark: Mark::Time };
     assert_eq!(all(&dir).last(), Some(&record));
+}
+
+#[test]
+fn the_index_comes_with_the_first_byte_and_is_found_by_those_who_wait_for_it() {
+    let (_home, dir) = place();
+    let mut writer = Writer::open(&dir, keep_all(1 << 20)).unwrap();
+    writer.mark(Mark::Resize(SIZE), 1).unwrap();
+    writer.mark(Mark::Time, 2).unwrap();
+    assert_eq!(files(&dir), ["00000000000000000000.log"]);
+    let mut reader = Reader::open(&dir, Offset(0)).unwrap();
+    let (mut buf, mut streams) = ([0; 9], Streams::new());
+    assert_eq!(reader.read(&mut buf).unwrap(), Chunk::End);
+    // A writer that died meanwhile changes nothing of that.
+    drop(writer);
+    let mut writer = Writer::open(&dir, keep_all(1 << 20)).unwrap();
+    assert_eq!(files(&dir).len(), 1);
+    writer.mark(Mark::Resize(SIZE), 3).unwrap();
+    writer.mark(Mark::Stream(Stream::Stderr), 4).unwrap();
+    writer.append(b"abc").unwrap();
+    assert_eq!(reader.read(&mut buf).unwrap(), Chunk::Data { offset: Offset(0), len: 3 });
+    assert_eq!(streams.split(&reader, Offset(0), 3).unwrap(), [(Stream::Stderr, 0..3)]);
+    let found: Vec<Mark> = marks(&dir, Offset(0)..Offset(9)).unwrap().map(|r| r.unwrap().mark).collect();
+    assert_eq!(found, [Mark::Stream(Stream::Stderr), Mark::Resize(SIZE)]);
 }

@@ -16,12 +16,9 @@ use crate::support::{Deadline, Numbers, child, child_dir, keep_all, place};
 const KILLS: u64 = 60;
 
 /// The process that is killed: moves its standard input to the log until it ends.
-#[test]
-#[ignore = "the child of another test"]
-fn writer() {
-    let Some(dir) = child_dir() else { return };
+fn writer(dir: &Path) {
     let stdin = std::io::stdin();
-    let mut writer = Writer::open(&dir, keep_all(16 << 10)).unwrap();
+    let mut writer = Writer::open(dir, keep_all(16 << 10)).unwrap();
     let mut numbers = Numbers(u64::from(std::process::id()));
     loop {
         poll(&mut [PollFd::new(&stdin, PollFlags::IN)], None).unwrap();
@@ -38,11 +35,17 @@ fn writer() {
 }
 
 fn spawn(dir: &Path, pipe: &std::io::PipeReader) -> Child {
-    child("kill::writer", dir).stdin(pipe.try_clone().unwrap()).spawn().unwrap()
+    child("kill::no_byte_is_lost_or_doubled_when_writers_are_killed", dir)
+        .stdin(pipe.try_clone().unwrap())
+        .spawn()
+        .unwrap()
 }
 
 #[test]
 fn no_byte_is_lost_or_doubled_when_writers_are_killed() {
+    if let Some(dir) = child_dir() {
+        return writer(&dir);
+    }
     let (_home, dir) = place();
     let (pipe, mut end) = std::io::pipe().unwrap();
     drop(Writer::open(&dir, keep_all(16 << 10)).unwrap());

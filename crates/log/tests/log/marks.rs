@@ -95,7 +95,7 @@ fn a_range_begins_with_what_is_in_force() {
     let stdout = (0, Mark::Stream(Stream::Stdout));
     assert_eq!(range(25, 40), [stdout, (20, size(3)), (30, size(4))]);
     assert_eq!(range(30, 31), [stdout, (20, size(3)), (30, size(4))]);
-    assert_eq!(range(0, 1), [stdout, (0, Mark::Restart(1)), (0, size(1))]);
+    assert_eq!(range(0, 1), [stdout, (0, size(1)), (0, Mark::Restart(1))]);
     assert_eq!(range(99, 200), [stdout, (40, size(5))]);
 }
 

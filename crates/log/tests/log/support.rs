@@ -86,12 +86,12 @@ impl Deadline {
 
 const CHILD_DIR: &str = "WHARF_LOG_TEST_DIR";
 
-/// The log that a test gave its child; none if this is not one.
+/// The log that a test gave its child; none if this is not one. A child is the same test, which then plays that part.
 pub(crate) fn child_dir() -> Option<PathBuf> {
     std::env::var_os(CHILD_DIR).map(PathBuf::from)
 }
 
-/// This program again, running another test as a child.
+/// This program again, running this test as a child.
 pub(crate) fn child(test: &str, dir: &Path) -> Command {
     child_through("true", test, dir)
 }
@@ -100,7 +100,7 @@ pub(crate) fn child(test: &str, dir: &Path) -> Command {
 pub(crate) fn child_through(setup: &str, test: &str, dir: &Path) -> Command {
     let mut command = Command::new("sh");
     command.args(["-ec", &format!(r#"{setup}; exec "$0" "$@""#)]);
-    command.arg(std::env::current_exe().unwrap()).args([test, "--exact", "--ignored", "--nocapture"]);
+    command.arg(std::env::current_exe().unwrap()).args([test, "--exact", "--nocapture"]);
     command.env(CHILD_DIR, dir).stdout(Stdio::null());
     command
 }

@@ -7,6 +7,7 @@ use wharf_api::{BackendStatus, Check, GcItem, GcRequest};
 
 use crate::app::App;
 use crate::input;
+use crate::notify::Rules;
 use crate::refusal::Answer;
 use crate::rights::Rights;
 
@@ -48,5 +49,14 @@ pub(super) async fn doctor(State(app): State<Arc<App>>) -> Json<Vec<Check>> {
         detail: check.detail,
         hint: check.hint,
     });
-    Json(checks.collect())
+    Json(checks.chain([notifications(&app)]).collect())
+}
+
+/// Whether the rules for notifications can be read.
+fn notifications(app: &App) -> Check {
+    let name = "notify".to_owned();
+    match Rules::check(&app.home) {
+        Ok(rules) => Check { name, ok: true, detail: format!("{rules} rules"), hint: None },
+        Err(failure) => Check { name, ok: false, detail: failure.message, hint: failure.hint },
+    }
 }

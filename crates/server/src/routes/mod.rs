@@ -1,12 +1,18 @@
 //! The routes. Each file has one subject; this one is the table.
 
+mod agents;
 mod daemon;
+mod events;
 mod input;
 mod instance;
 mod log;
 mod many;
+mod messages;
+mod questions;
+mod screen;
 mod session;
 mod sessions;
+mod state;
 
 use std::sync::Arc;
 
@@ -34,6 +40,25 @@ pub(crate) fn all(app: Arc<App>) -> Router {
         .route("/v1/sessions/{key}/wait", get(session::wait))
         .route("/v1/sessions/{key}/stats", get(session::stats))
         .route("/v1/sessions/{key}/log", get(log::read))
+        .route("/v1/sessions/{key}/messages", get(messages::list).post(messages::send))
+        .route("/v1/sessions/{key}/ask", post(messages::ask))
+        .route("/v1/sessions/{key}/interrupt", post(questions::interrupt))
+        .route("/v1/sessions/{key}/escape", post(questions::escape))
+        .route("/v1/sessions/{key}/keys", post(questions::keys))
+        .route("/v1/sessions/{key}/question", get(questions::question))
+        .route("/v1/sessions/{key}/approve", post(questions::approve))
+        .route("/v1/sessions/{key}/deny", post(questions::deny))
+        .route("/v1/sessions/{key}/screen", get(screen::capture))
+        .route("/v1/sessions/{key}/screen/changes", get(screen::changes))
+        .route("/v1/sessions/{key}/repaint", get(screen::repaint))
+        .route("/v1/sessions/{key}/explain", get(state::explain))
+        .route("/v1/sessions/{key}/until", get(state::until))
+        .route("/v1/sessions/{key}/events", get(events::read))
+        .route("/v1/messages/{id}", get(messages::show))
+        .route("/v1/messages/{id}/cancel", post(messages::cancel))
+        .route("/v1/agents", get(agents::list))
+        .route("/v1/agents/{name}/hooks", post(agents::settings))
+        .route("/v1/hook", post(agents::hook))
         .route("/v1/stop", post(many::stop))
         .route("/v1/kill", post(many::kill))
         .route("/v1/signal", post(many::signal))

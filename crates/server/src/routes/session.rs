@@ -16,11 +16,19 @@ use crate::input;
 use crate::refusal::Answer;
 use crate::rights::Rights;
 
+#[derive(Deserialize)]
+pub(super) struct Look {
+    /// A session that nobody attends is looked at first, so that its state is that of now.
+    #[serde(default)]
+    glance: bool,
+}
+
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     input::Key(key): input::Key,
+    input::Query(look): input::Query<Look>,
 ) -> Answer<impl IntoResponse> {
-    let session = app.engine.find(&key).await?;
+    let session = if look.glance { app.engine.glance(&key).await? } else { app.engine.find(&key).await? };
     let text = app.full.one(&session).map_err(|error| unwritable(&error))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text))
 }

@@ -152,3 +152,61 @@ fn a_long_history_is_cut_after_a_line() {
         shown.len()
     );
 }
+
+#[test]
+fn a_screen_is_painted_as_it_is_and_not_as_it_came_about() {
+    let wharf = Wharf::new();
+    let script = "printf '\\033[?1049h\\033[2J\\033[3;5Hold\\033[3;5Hnew\\033[6n\\033[c\\033[?2004h'; exec cat >/dev/null";
+    wharf.start("one", &["--size", "80x24"], &["sh", "-c", script]);
+    assert!(until(|| wharf.ok(&["capture", "one"]).contains("new")), "{}", wharf.ok(&["capture", "one"]));
+    let mut pty = attach(&wharf, &[]);
+    let shown = pty.until("new");
+    assert!(!shown.contains("old") && !shown.contains("\x1b[6n") && !shown.contains("\x1b[c"), "{shown:?}");
+    pty.until("\x1b[?2004h");
+    assert!(pty.shown().contains("\x1b[?1049h"));
+    pty.type_in(b"\x1c");
+    assert_eq!(pty.end(), 0);
+    assert!(pty.shown().contains("\x1b[?1049l"), "the terminal is itself again");
+}
+
+#[test]
+fn the_size_is_whose_the_session_says() {
+    let wharf = Wharf::new();
+    let size = |name: &str| {
+        let size = wharf.json(&["show", name, "--json"])["size"].clone();
+        (size["cols"].as_u64().unwrap(), size["rows"].as_u64().unwrap())
+    };
+    let enter = |name: &str, size| {
+        let mut pty = Pty::spawn(wharf.command(&["attach", name]), size);
+        pty.until("attached to");
+        pty
+    };
+    for geometry in ["fixed", "owner", "latest"] {
+        wharf.start(geometry, &["--geometry", geometry, "--size", "80x24"], &["cat"]);
+    }
+    let fixed = enter("fixed", (100, 30));
+    fixed.type_in(b"x\r");
+    wharf.until_log("fixed", "x\r\nx");
+    assert_eq!(size("fixed"), (80, 24));
+
+    let mut owner = enter("owner", (100, 30));
+    assert!(until(|| size("owner") == (100, 30)));
+    let mut heir = enter("owner", (60, 20));
+    heir.type_in(b"x\r");
+    heir.until("x\r\nx");
+    assert_eq!(size("owner"), (100, 30));
+    owner.type_in(b"\x1c");
+    assert_eq!(owner.end(), 0);
+    assert!(until(|| size("owner") == (60, 20)), "the next one owns it");
+
+    let mut first = enter("latest", (100, 30));
+    assert!(until(|| size("latest") == (100, 30)));
+    let mut second = enter("latest", (60, 20));
+    first.type_in(b"a\r");
+    first.until("a\r\na");
+    assert_eq!(size("latest"), (100, 30), "who only looks changes nothing");
+    second.type_in(b"b\r");
+    assert!(until(|| size("latest") == (60, 20)), "who types does");
+    first.type_in(b"c\r");
+    assert!(until(|| size("latest") == (100, 30)));
+}

@@ -3,14 +3,21 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod agents;
 mod attach;
 mod daemon;
+mod events;
 mod exec;
 mod input;
 mod logs;
 mod ls;
+mod notify;
 mod output;
+mod questions;
 mod record;
 mod run;
+mod screen;
+mod send;
+mod show;
 mod stop;
 mod wait;

@@ -29,7 +29,7 @@ pub async fn signals_are_exact(place: Arc<Place>) {
 
 /// A command that exits at once has printed everything: reaping comes after draining.
 pub async fn fast_commands_are_whole(place: Arc<Place>) {
-    for i in 0..200 {
+    for i in 0..place.tools().starts {
         let line = format!("line {i} of a command that ends at once");
         let session = place.start_simple(place.tools().print(&line)).await;
         let record = session.ended().await;

@@ -1,0 +1,148 @@
+//! Messages: text for an agent, and what becomes of it.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use wharf_model::{Code, Failure, Manner, Name, Receipt, Reply};
+
+use crate::Client;
+use crate::client::{Answer, millis, of};
+use crate::query::Query;
+
+/// `POST /v1/sessions/{name}/messages` and `…/ask`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SendRequest {
+    /// The text, whole.
+    pub text: String,
+    /// How it is to be delivered.
+    #[serde(flatten)]
+    pub manner: Manner,
+}
+
+/// How far a message is waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Await {
+    /// It is in the queue, on disk.
+    #[default]
+    Accepted,
+    /// The submit key was pressed.
+    Submitted,
+    /// There is proof that the agent took it.
+    Confirmed,
+    /// The turn that it began has ended.
+    Idle,
+}
+
+impl Await {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Submitted => "submitted",
+            Self::Confirmed => "confirmed",
+            Self::Idle => "idle",
+        }
+    }
+}
+
+impl fmt::Display for Await {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Await {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Accepted, Self::Submitted, Self::Confirmed, Self::Idle]
+            .into_iter()
+            .find(|how| how.as_str() == text)
+            .ok_or_else(|| format!("{text:?} is none of submitted, confirmed, idle"))
+    }
+}
+
+impl Client {
+    /// Puts a message into a session's queue and waits as far as `how` says. The answer is a receipt also where the
+    /// message was refused; its status says so. A message with a key may be sent again: it is the same one.
+    pub async fn send(
+        &self,
+        key: &str,
+        request: &SendRequest,
+        how: Await,
+        within: Duration,
+    ) -> Answer<Receipt> {
+        let target = waiting(how, within).after(&of(key, "/messages")?);
+        self.post_within(target, request, within).await
+    }
+
+    /// A session's messages, the oldest first.
+    pub async fn messages(&self, key: &str) -> Answer<Vec<Receipt>> {
+        self.get(of(key, "/messages")?).await
+    }
+
+    /// What became of a message.
+    pub async fn receipt(&self, id: &str) -> Answer<Receipt> {
+        self.get(message(id, "")?).await
+    }
+
+    /// Waits for a message. Fails with a timeout where it neither came so far nor is over.
+    pub async fn await_receipt(&self, id: &str, how: Await, within: Duration) -> Answer<Receipt> {
+        self.get_within(waiting(how, within).after(&message(id, "")?), within).await
+    }
+
+    /// Takes a message back that is not typed yet.
+    pub async fn cancel(&self, id: &str) -> Answer<Receipt> {
+        self.post(message(id, "/cancel")?, &()).await
+    }
+
+    /// Sends a message, waits for the turn to end, and gives what the agent answered.
+    pub async fn ask_agent(&self, key: &str, request: &SendRequest, within: Duration) -> Answer<Reply> {
+        let target = Query::default().push("timeout_ms", millis(within)).after(&of(key, "/ask")?);
+        self.post_within(target, request, within).await
+    }
+}
+
+fn waiting(how: Await, within: Duration) -> Query {
+    Query::default().push("wait", how.as_str()).push("timeout_ms", millis(within))
+}
+
+/// The target of one message: its id has the form of a name.
+fn message(id: &str, what: &str) -> Answer<String> {
+    let id: Name = id.parse().map_err(|_| {
+        Failure::new(Code::Invalid, format!("{id:?} is no message's id"))
+            .hint("`wharf messages NAME` lists a session's messages")
+    })?;
+    Ok(format!("/v1/messages/{id}{what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_model::When;
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_flat() {
+        let manner = Manner { when: When::Now, key: Some("k".into()), ..Manner::default() };
+        let request = SendRequest { text: "a\nb".into(), manner };
+        let json = serde_json::to_value(&request).unwrap();
+        assert_eq!((json["text"].as_str(), json["when"].as_str()), (Some("a\nb"), Some("now")));
+        assert_eq!(serde_json::from_value::<SendRequest>(json).unwrap(), request);
+        let least: SendRequest = serde_json::from_str(r#"{"text":"x","later":1}"#).unwrap();
+        assert_eq!(least.manner, Manner::default());
+    }
+
+    #[test]
+    fn an_id_that_would_change_the_path_is_refused() {
+        assert_eq!(
+            message("0123456789abcdef.3", "/cancel").unwrap(),
+            "/v1/messages/0123456789abcdef.3/cancel"
+        );
+        for bad in ["", "../x", "a/b", "a?b"] {
+            assert_eq!(message(bad, "").unwrap_err().code, Code::Invalid, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The backend: starts, finds again, lists, sweeps.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+use wharf_backend::{Adoption, Backend, Connection, Launch, Probe, Result, Status};
+use wharf_local::held;
+use wharf_model::{Capabilities, Code, Failure, Home, Ticket};
+
+use crate::endpoint::{Endpoint, Flavour};
+use crate::place::Place;
+use crate::starting::Starting;
+
+/// How long a holder may take to say who it is.
+const GREETING: Duration = Duration::from_secs(3);
+
+/// Which engine, where, and what holds its sessions.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Which engine.
+    pub flavour: Flavour,
+    /// Where it listens; what its own command line would use when absent.
+    pub endpoint: Option<Endpoint>,
+    /// The program `wharf-holder`: static, since it runs in any image.
+    pub holder: PathBuf,
+    /// The instance's directory.
+    pub state: PathBuf,
+    /// The directory that has one directory a session.
+    pub sessions: PathBuf,
+}
+
+impl Options {
+    /// An engine as its own command line would find it, and an instance's own sessions.
+    pub fn new(flavour: Flavour, home: &Home) -> Self {
+        Self {
+            flavour,
+            endpoint: None,
+            holder: wharf_local::holder_program(),
+            state: home.state().to_owned(),
+            sessions: home.sessions(),
+        }
+    }
+}
+
+/// Sessions in containers.
+pub struct ContainerBackend {
+    place: Arc<Place>,
+}
+
+impl ContainerBackend {
+    /// The backend. No engine is asked before a session needs it.
+    pub fn new(options: Options) -> Self {
+        Self { place: Arc::new(Place::new(options)) }
+    }
+
+    /// Takes the container away once its session is over, whoever ended it. Until then nothing is asked of the engine.
+    fn tidy(&self, ticket: &Ticket, mut status: watch::Receiver<Status>) {
+        let (place, ticket) = (Arc::clone(&self.place), ticket.clone());
+        tokio::spawn(async move {
+            let over = status.wait_for(|status| status.exit.is_some() || status.broken).await;
+            if over.is_ok_and(|status| status.exit.is_some())
+                && let Err(failure) = place.remove(&ticket).await
+            {
+                tracing::warn!(session = %ticket.id, %failure, "its container is left until it is removed");
+            }
+        });
+    }
+}
+
+#[async_trait]
+impl Backend for ContainerBackend {
+    fn name(&self) -> &'static str {
+        self.place.options.flavour.name()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            tty: true,
+            pipes: true,
+            input_ack: true,
+            pending_input: true,
+            resize: true,
+            signal: true,
+            tree_kill: true,
+            adopt: true,
+            list: true,
+            offsets: true,
+            exec: true,
+            stats: true,
+            limits: true,
+            copy: false,
+            answers: false,
+            isolation: true,
+        }
+    }
+
+    async fn probe(&self) -> Probe {
+        let unavailable = |failure: Failure| Probe {
+            available: false,
+            version: None,
+            detail: failure.message,
+            hint: failure.hint,
+        };
+        let holder = &self.place.options.holder;
+        if !holder.is_file() {
+            let message = format!("the holder {} is not there", holder.display());
+            let hint = "install wharf-holder beside wharf, or name it by WHARF_HOLDER";
+            return unavailable(Failure::new(Code::Unavailable, message).hint(hint));
+        }
+        let asked = async {
+            let engine = self.place.engine().await?;
+            let version = engine.version().await?;
+            Ok::<_, Failure>((engine, version))
+        };
+        match asked.await {
+            Ok((engine, (version, api))) => Probe {
+                available: true,
+                version: Some(version),
+                detail: format!("API {api} at {}", engine.endpoint()),
+                hint: None,
+            },
+            Err(failure) => unavailable(failure),
+        }
+    }
+
+    async fn start(&self, launch: Launch) -> Result<(Ticket, Arc<dyn Connection>)> {
+        let (ticket, connection) = Starting::new(&self.place, launch).await?.run().await?;
+        self.tidy(&ticket, connection.status());
+        Ok((ticket, connection))
+    }
+
+    async fn adopt(&self, ticket: &Ticket) -> Result<Adoption> {
+        let home = ticket.dir.as_path();
+        let found = held::read_ticket(home).ok();
+        let ticket = &found
+            .filter(|found| found.id == ticket.id && found.run >= ticket.run)
+            .unwrap_or_else(|| ticket.clone());
+        if let Some(record) = held::read_exit(home, ticket.run) {
+            return Ok(Adoption::Ended(record));
+        }
+        // The holder is asked before the engine: one that hangs or is gone ends no session.
+        match tokio::time::timeout(GREETING, held::find(home)).await {
+            Ok(Ok((stream, welcome))) => {
+                let pid = ticket.command.as_ref().map_or(0, |command| command.pid);
+                let first = held::first_status(pid, ticket.spec.size, Some(&welcome));
+                let connection = held::connect(home.to_owned(), stream, first);
+                self.tidy(ticket, connection.status());
+                Ok(Adoption::Alive(connection))
+            }
+            Ok(Err(error)) => self.place.look(ticket, &error.to_string()).await,
+            Err(_) => self.place.look(ticket, "it does not answer").await,
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<Ticket>> {
+        let (sessions, name) = (self.place.options.sessions.clone(), self.name());
+        let read = move || -> io::Result<Vec<Ticket>> {
+            let entries = match std::fs::read_dir(&sessions) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+                entries => entries?,
+            };
+            let tickets = entries.filter_map(|entry| held::read_ticket(&entry.ok()?.path()).ok());
+            Ok(tickets.filter(|ticket| ticket.backend == name).collect())
+        };
+        let tickets = tokio::task::spawn_blocking(read).await;
+        let tickets = tickets.map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
+        tickets.map_err(|error| Failure::system("cannot list sessions", &error))
+    }
+
+    async fn sweep(&self, ticket: &Ticket) -> Result<u32> {
+        // Nothing of it outlives its container, so there is nothing to end one by one.
+        self.place.remove(ticket).await.map(|()| 0)
+    }
+}

@@ -1,0 +1,197 @@
+//! An engine, asked with a deadline for every question.
+
+use std::time::Duration;
+
+use bollard::errors::Error;
+use bollard::models::{ContainerCreateBody, ImageInspect};
+use bollard::query_parameters::{CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder};
+use bollard::{API_DEFAULT_VERSION, Docker};
+use futures_util::StreamExt;
+use wharf_model::{Code, Failure};
+
+use crate::endpoint::Endpoint;
+use crate::inspect::{self, Found};
+
+/// How long a question takes at most that an engine answers from memory.
+const ASK: Duration = Duration::from_secs(5);
+/// How long it takes at most to make, start or remove a container: disks and kernels have their say in that.
+const WORK: Duration = Duration::from_secs(60);
+
+/// An engine that has answered.
+#[derive(Debug, Clone)]
+pub(crate) struct Engine {
+    pub(crate) docker: Docker,
+    endpoint: Endpoint,
+    /// Whether it runs as a user: then root in a container is that user.
+    pub(crate) rootless: bool,
+}
+
+impl Engine {
+    /// Reaches the engine, and settles on a version of its API. A client alone says nothing: the engine must answer.
+    pub(crate) async fn reach(endpoint: &Endpoint) -> Result<Self, Failure> {
+        let down = |why: String| {
+            let message = format!("no engine answers at {endpoint}: {why}");
+            Failure::new(Code::Unavailable, message)
+                .hint("start it, or name another one by DOCKER_HOST or its context")
+        };
+        let Some(socket) = endpoint.socket() else {
+            return Err(Failure::unsupported(
+                format!("an engine on another host, as {endpoint}"),
+                "the container backend",
+            )
+            .hint("run wharf on that host; sessions share a directory with their container"));
+        };
+        let path = socket.to_str().ok_or_else(|| down("its path is not UTF-8".to_owned()))?;
+        let docker = Docker::connect_with_unix(path, WORK.as_secs(), API_DEFAULT_VERSION)
+            .map_err(|error| down(why(&error)))?;
+        let docker = tokio::time::timeout(ASK, docker.negotiate_version()).await;
+        let docker = docker.map_err(|_| down(format!("it is silent for {} s", ASK.as_secs())))?;
+        let docker = docker.map_err(|error| down(why(&error)))?;
+        let info = tokio::time::timeout(ASK, docker.info()).await;
+        let info = info.map_err(|_| down(format!("it is silent for {} s", ASK.as_secs())))?;
+        let options = info.map_err(|error| down(why(&error)))?.security_options.unwrap_or_default();
+        let rootless = options.iter().any(|option| option.contains("rootless"));
+        Ok(Self { docker, endpoint: endpoint.clone(), rootless })
+    }
+
+    /// Where it listens.
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Whether it still answers.
+    pub(crate) async fn ping(&self) -> Result<(), Failure> {
+        self.within(ASK, "ping", self.docker.ping()).await.map(drop)
+    }
+
+    /// Its version, and that of the API which is spoken with it.
+    pub(crate) async fn version(&self) -> Result<(String, String), Failure> {
+        let version = self.within(ASK, "version", self.docker.version()).await?;
+        let api = self.docker.client_version().to_string();
+        Ok((version.version.unwrap_or_default(), api))
+    }
+
+    /// An image; none where there is no such one.
+    pub(crate) async fn image(&self, name: &str) -> Result<Option<ImageInspect>, Failure> {
+        found(self.ask(ASK, "inspect of an image", self.docker.inspect_image(name)).await?)
+            .map_err(|error| self.failure(&format!("inspect of the image {name}"), &error))
+    }
+
+    /// Makes a container. What the engine could not put in force is told by its warnings.
+    pub(crate) async fn create(
+        &self,
+        name: &str,
+        body: ContainerCreateBody,
+    ) -> Result<(String, Vec<String>), Failure> {
+        let options = CreateContainerOptionsBuilder::default().name(name).build();
+        let made = self.within(WORK, "create", self.docker.create_container(Some(options), body)).await?;
+        Ok((made.id, made.warnings))
+    }
+
+    /// Starts a container.
+    pub(crate) async fn start(&self, id: &str) -> Result<(), Failure> {
+        self.within(WORK, "start", self.docker.start_container(id, None)).await
+    }
+
+    /// A container by id or name; none where there is no such one.
+    pub(crate) async fn container(&self, id: &str) -> Result<Option<Found>, Failure> {
+        let Some(socket) = self.endpoint.socket() else { return Ok(None) };
+        let lost = |why: String| {
+            let message =
+                format!("the engine at {} did not tell of container {id}: {why}", self.endpoint.address);
+            Failure::new(Code::Unreachable, message)
+        };
+        let asked = tokio::time::timeout(ASK, inspect::container(socket, id)).await;
+        asked.map_err(|_| lost(format!("it is silent for {ASK:?}")))?.map_err(|error| lost(error.to_string()))
+    }
+
+    /// Waits until a container does not run.
+    pub(crate) async fn ended(&self, id: &str) {
+        // The answer is an error for every code but zero; that it came is what counts.
+        self.docker.wait_container(id, None).next().await;
+    }
+
+    /// Takes a container away with its own volumes, and ends it first where it runs. One that is gone is no error.
+    pub(crate) async fn remove(&self, id: &str) -> Result<(), Failure> {
+        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+        match self.ask(WORK, "remove", self.docker.remove_container(id, Some(options))).await? {
+            Ok(()) | Err(Error::DockerResponseServerError { status_code: 404, .. }) => Ok(()),
+            // Somebody else is at it: that it goes is what counts.
+            Err(Error::DockerResponseServerError { status_code: 409, .. }) => self.gone(id).await,
+            Err(error) => Err(self.failure("remove", &error)),
+        }
+    }
+
+    async fn gone(&self, id: &str) -> Result<(), Failure> {
+        let until = tokio::time::Instant::now() + ASK;
+        while self.container(id).await?.is_some() {
+            if tokio::time::Instant::now() >= until {
+                return Err(Failure::new(
+                    Code::Timeout,
+                    format!("container {id} is being removed for too long"),
+                ));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    }
+
+    /// Asks, and explains what went wrong.
+    async fn within<T>(
+        &self,
+        time: Duration,
+        what: &str,
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Failure> {
+        self.ask(time, what, call).await?.map_err(|error| self.failure(what, &error))
+    }
+
+    /// Asks. Silence is a failure; an error is the caller's to understand.
+    async fn ask<T>(
+        &self,
+        time: Duration,
+        what: &str,
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Result<Result<T, Error>, Failure> {
+        tokio::time::timeout(time, call).await.map_err(|_| {
+            let message =
+                format!("the engine at {} did not answer {what} within {time:?}", self.endpoint.address);
+            Failure::new(Code::Unreachable, message)
+        })
+    }
+
+    pub(crate) fn failure(&self, what: &str, error: &Error) -> Failure {
+        let message = format!("the engine at {} refused {what}: {}", self.endpoint.address, why(error));
+        let code = match error {
+            Error::DockerResponseServerError { status_code: 404, .. } => Code::NotFound,
+            Error::DockerResponseServerError { status_code: 400..=499, .. } => Code::Invalid,
+            Error::DockerResponseServerError { .. } | Error::DockerStreamError { .. } => Code::Internal,
+            _ => Code::Unreachable,
+        };
+        Failure::new(code, message)
+    }
+}
+
+fn found<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::DockerResponseServerError { status_code: 404, .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What an error says, to its root: the outermost one is often the least telling.
+fn why(error: &Error) -> String {
+    match error {
+        Error::DockerResponseServerError { message, .. } => message.trim().to_owned(),
+        Error::DockerStreamError { error } => error.trim().to_owned(),
+        error => {
+            let (mut text, mut inner) = (error.to_string(), std::error::Error::source(error));
+            while let Some(source) = inner {
+                text = source.to_string();
+                inner = source.source();
+            }
+            text
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Whose a container is: an engine may be shared by many, and what is not beyond doubt ours is left alone.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use wharf_model::{Failure, SessionId, Ticket};
+
+use crate::inspect::Found;
+
+/// The mark of an install.
+const INSTALL: &str = "wharf.install";
+/// The host that it is on.
+const HOST: &str = "wharf.host";
+/// The boot of that host.
+const BOOT: &str = "wharf.boot";
+/// The session.
+const SESSION: &str = "wharf.session";
+/// Which start of it.
+const RUN: &str = "wharf.run";
+
+/// An install on a host. One directory may be seen by two hosts, and one engine by two installs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Owner {
+    install: String,
+    host: String,
+    boot: String,
+}
+
+impl Owner {
+    /// Who we are. The first one to ask gives the install its mark.
+    pub(crate) fn here(state: &Path) -> Result<Self, Failure> {
+        let path = state.join("install");
+        let install = mark(&path)
+            .map_err(|error| Failure::system(format!("cannot read or write {}", path.display()), &error))?;
+        let boot = wharf_holder::linux::proc::boot();
+        let boot = boot.map_err(|error| Failure::system("cannot tell one boot from another", &error))?;
+        let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
+        Ok(Self { install, host, boot })
+    }
+
+    /// What a session's container carries.
+    pub(crate) fn labels(&self, ticket: &Ticket) -> HashMap<String, String> {
+        let pairs = [
+            (INSTALL, self.install.clone()),
+            (HOST, self.host.clone()),
+            (BOOT, self.boot.clone()),
+            (SESSION, ticket.id.as_str().to_owned()),
+            (RUN, ticket.run.to_string()),
+        ];
+        pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+
+    /// Whether a container is that session's, beyond doubt.
+    pub(crate) fn owns(&self, container: &Found, session: &SessionId) -> bool {
+        let is = |key: &str, value: &str| container.label(key) == Some(value);
+        is(INSTALL, &self.install) && is(HOST, &self.host) && is(SESSION, session.as_str())
+    }
+}
+
+/// What a session's container is called. One name a session: the engine sees to it that there are never two.
+pub(crate) fn container_name(session: &SessionId) -> String {
+    format!("wharf-{session}")
+}
+
+/// Reads the mark, or makes it. Of several who make it at once one wins, and the others read it.
+fn mark(path: &Path) -> io::Result<String> {
+    for _ in 0..2 {
+        match fs::read_to_string(path) {
+            Ok(mark) if !mark.is_empty() => return Ok(mark),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        if let Some(dir) = path.parent() {
+            fs::create_dir_all(dir)?;
+        }
+        let mut random = [0_u8; 8];
+        getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+        let new = path.with_extension(format!("{}", u64::from_le_bytes(random)));
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        file.write_all(format!("{:016x}", u64::from_le_bytes(random)).as_bytes())?;
+        // A link and not a rename: the first one stays.
+        let linked = fs::hard_link(&new, path);
+        fs::remove_file(&new)?;
+        match linked {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    fs::read_to_string(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_model::Millis;
+
+    #[test]
+    fn an_install_keeps_its_mark_and_is_told_from_another() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let owner = Owner::here(one.path()).unwrap();
+        assert_eq!(Owner::here(one.path()).unwrap(), owner);
+        let other = Owner::here(two.path()).unwrap();
+        assert_ne!(other.install, owner.install);
+        let id = SessionId::new(Millis(1), 7);
+        let labels = serde_json::json!({ INSTALL: owner.install, HOST: owner.host, SESSION: id.as_str(), "other": "x" });
+        let found: Found =
+            serde_json::from_value(serde_json::json!({ "Config": { "Labels": labels } })).unwrap();
+        assert!(owner.owns(&found, &id));
+        assert!(!other.owns(&found, &id));
+        assert!(!owner.owns(&found, &SessionId::new(Millis(1), 8)));
+        let elsewhere = Owner { host: "elsewhere".to_owned(), ..owner };
+        assert!(!elsewhere.owns(&found, &id));
+        assert!(!elsewhere.owns(&Found::default(), &id));
+    }
+
+    #[test]
+    fn many_at_once_agree_on_one_mark() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("install");
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                let path = path.clone();
+                std::thread::spawn(move || mark(&path).unwrap())
+            })
+            .collect();
+        let marks: Vec<String> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        assert!(marks.iter().all(|mark| *mark == marks[0] && mark.len() == 16), "{marks:?}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}

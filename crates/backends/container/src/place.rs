@@ -1,0 +1,154 @@
+//! The engine's side of a session: which engine, which container, and what it says of one whose holder is silent.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wharf_backend::{Adoption, Result};
+use wharf_local::held;
+use wharf_model::{Code, ExitRecord, Failure, Home, Millis, Reason, Ticket};
+
+use crate::backend::Options;
+use crate::endpoint::Endpoint;
+use crate::engine::Engine;
+use crate::inspect::{Found, FoundState};
+use crate::owner::{Owner, container_name};
+use crate::private::Private;
+use crate::rooms::Rooms;
+
+/// How long a holder may take from its exit record, or its last connection, to its end.
+const FAREWELL: Duration = Duration::from_secs(4);
+/// How often a container that is about to go is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Where containers are, and whose.
+pub(crate) struct Place {
+    pub(crate) options: Options,
+    owner: OnceLock<Owner>,
+    /// The engine that answered last.
+    engine: Mutex<Option<Engine>>,
+}
+
+impl Place {
+    pub(crate) fn new(options: Options) -> Self {
+        Self { options, owner: OnceLock::new(), engine: Mutex::default() }
+    }
+
+    /// Who we are to an engine.
+    pub(crate) fn owner(&self) -> Result<&Owner> {
+        if let Some(owner) = self.owner.get() {
+            return Ok(owner);
+        }
+        let owner = Owner::here(&self.options.state)?;
+        Ok(self.owner.get_or_init(|| owner))
+    }
+
+    fn endpoint(&self) -> Result<Endpoint> {
+        match &self.options.endpoint {
+            Some(endpoint) => Ok(endpoint.clone()),
+            None => Endpoint::resolve(self.options.flavour, |name| std::env::var_os(name)),
+        }
+    }
+
+    /// The engine for new sessions. It has just answered.
+    pub(crate) async fn engine(&self) -> Result<Engine> {
+        self.engine_at(&self.endpoint()?).await
+    }
+
+    /// The engine at an endpoint. It has just answered.
+    async fn engine_at(&self, endpoint: &Endpoint) -> Result<Engine> {
+        let known = self.engine.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(engine) = known.filter(|engine| engine.endpoint().address == endpoint.address)
+            && engine.ping().await.is_ok()
+        {
+            return Ok(engine);
+        }
+        let engine = Engine::reach(endpoint).await?;
+        *self.engine.lock().unwrap_or_else(PoisonError::into_inner) = Some(engine.clone());
+        Ok(engine)
+    }
+
+    /// The engine and the container of a session: none where that engine knows no such one, or one that is not ours.
+    async fn find(&self, ticket: &Ticket) -> Result<(Engine, Option<Found>)> {
+        let private = Private::of(ticket);
+        let endpoint = private.endpoint.map(|address| Endpoint::named(address, "the session's ticket"));
+        let engine = self.engine_at(&endpoint.map_or_else(|| self.endpoint(), Ok)?).await?;
+        // By its id, whatever somebody has called it meanwhile.
+        let mut found = match &private.container {
+            Some(id) => engine.container(id).await?,
+            None => None,
+        };
+        if found.is_none() {
+            found = engine.container(&container_name(&ticket.id)).await?;
+        }
+        let owner = self.owner()?;
+        Ok((engine, found.filter(|container| owner.owns(container, &ticket.id))))
+    }
+
+    /// What the engine knows of a session whose holder does not answer.
+    pub(crate) async fn look(&self, ticket: &Ticket, why: &str) -> Result<Adoption> {
+        let (home, name) = (ticket.dir.as_path(), container_name(&ticket.id));
+        let unknown = |why: &str| Failure::new(Code::Unreachable, format!("cannot reach the holder: {why}"));
+        let until = Instant::now() + FAREWELL;
+        loop {
+            let (_, found) = self.find(ticket).await.map_err(|failure| unknown(&failure.message))?;
+            // Looked for after that: what is gone now has written all that it will.
+            if let Some(record) = held::read_exit(home, ticket.run) {
+                return Ok(Adoption::Ended(record));
+            }
+            let state = match found.map(|container| container.state) {
+                Some(state) if state.running => state,
+                other => return Ok(over(ticket, other.as_ref())),
+            };
+            if state.paused {
+                let engine = self.options.flavour.name();
+                return Err(unknown(&format!("container {name} is paused"))
+                    .hint(format!("`{engine} unpause {name}` lets it go on")));
+            }
+            if Instant::now() >= until {
+                return Err(unknown(&format!("container {name} runs, but: {why}")));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Takes the container of a session that is over away.
+    pub(crate) async fn remove(&self, ticket: &Ticket) -> Result<()> {
+        let (engine, found) = self.find(ticket).await?;
+        let Some(container) = found else { return Ok(()) };
+        let id = container.id;
+        if container.state.running {
+            if held::read_exit(ticket.dir.as_path(), ticket.run).is_none() {
+                return Err(Failure::new(Code::Running, "the session's container still runs"));
+            }
+            // A holder that has written its record is about to go.
+            let _ = tokio::time::timeout(FAREWELL, engine.ended(&id)).await;
+        }
+        engine.remove(&id).await
+    }
+}
+
+/// A container that is gone or does not run, and whose holder left no record: only the engine can have seen its end.
+fn over(ticket: &Ticket, state: Option<&FoundState>) -> Adoption {
+    let rooms = Rooms::of(ticket.dir.as_path());
+    let code = state.map(|state| state.exit_code).filter(|code| (129..=192).contains(code));
+    let Some(code) = code else {
+        rooms.unlink_exit();
+        return Adoption::Lost;
+    };
+    let oom = state.is_some_and(|state| state.oom_killed);
+    let by = if oom { "the kernel, for want of memory" } else { "somebody who killed the container" };
+    let log = wharf_log::Reader::bounds(&ticket.dir.as_path().join(Home::LOG));
+    let record = ExitRecord {
+        signal: Some((code - 128) as i32),
+        oom,
+        reason: if oom { Reason::Exited } else { Reason::Killed },
+        by: Some(by.to_owned()),
+        started: ticket.started,
+        ended: Millis::from(std::time::SystemTime::now()),
+        log_end: log.map(|(_, end)| end).unwrap_or_default(),
+        ..ExitRecord::default()
+    };
+    rooms.write_exit(&record);
+    Adoption::Ended(record)
+}

@@ -1,0 +1,34 @@
+//! What a ticket keeps of a container.
+
+use serde::{Deserialize, Serialize};
+use wharf_model::Ticket;
+
+use crate::endpoint::Endpoint;
+
+/// Where the container is. The engine that is the default today may be another one tomorrow.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Private {
+    /// The engine's address.
+    pub(crate) endpoint: Option<String>,
+    /// The engine's own id of it.
+    pub(crate) container: Option<String>,
+}
+
+impl Private {
+    /// What a ticket says.
+    pub(crate) fn of(ticket: &Ticket) -> Self {
+        let text = ticket.private.as_deref().unwrap_or_default();
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// A container that is yet to be made, or has been.
+    pub(crate) fn at(endpoint: &Endpoint, container: Option<String>) -> Self {
+        Self { endpoint: Some(endpoint.address.clone()), container }
+    }
+
+    /// For a ticket.
+    pub(crate) fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}

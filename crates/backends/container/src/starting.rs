@@ -1,0 +1,206 @@
+//! A start: rooms, container, the first word with its holder. What fails takes all of it back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wharf_backend::{Connection, Launch, Result};
+use wharf_holder::wire::Start;
+use wharf_local::held;
+use wharf_model::{Code, Container, Failure, Limits, Millis, Scope, Text, Ticket};
+
+use crate::birth::{self, Birth};
+use crate::body::Plan;
+use crate::engine::Engine;
+use crate::image::{self, Image};
+use crate::mounts::{self, Kept};
+use crate::owner::container_name;
+use crate::place::Place;
+use crate::private::Private;
+use crate::rooms::Rooms;
+
+/// How long a holder may take to call, and to start a command: a loaded machine is waited for, but not for ever.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One start under way.
+pub(crate) struct Starting<'a> {
+    place: &'a Place,
+    engine: Engine,
+    container: Container,
+    image: Image,
+    rooms: Rooms,
+    ticket: Ticket,
+    argv: Vec<Text>,
+    env: Vec<(Text, Text)>,
+}
+
+impl<'a> Starting<'a> {
+    /// Sees that the engine answers and has the image. Nothing is made yet.
+    pub(crate) async fn new(place: &'a Place, launch: Launch) -> Result<Self> {
+        let name = place.options.flavour.name();
+        let Some(container) = launch.spec.container.clone() else {
+            return Err(
+                Failure::new(Code::Invalid, format!("{name} needs an image")).hint("name one with --image")
+            );
+        };
+        let engine = place.engine().await?;
+        let image = image::ensure(&engine, &container).await?;
+        let ticket = Ticket {
+            id: launch.id,
+            name: launch.name,
+            run: launch.run,
+            backend: name.to_owned(),
+            dir: Text::from(launch.home.as_path()),
+            token: launch.token,
+            created: launch.created,
+            started: Millis(0),
+            holder: None,
+            command: None,
+            scope: Scope::default(),
+            spec: launch.spec,
+            private: Some(Private::at(engine.endpoint(), None).text()),
+        };
+        let rooms = Rooms::of(&launch.home);
+        Ok(Self { place, engine, container, image, rooms, ticket, argv: launch.argv, env: launch.env })
+    }
+
+    /// Starts it. After a failure nothing is left.
+    pub(crate) async fn run(mut self) -> Result<(Ticket, Arc<dyn Connection>)> {
+        self.make_way().await?;
+        match self.begin().await {
+            Ok(connection) => Ok((self.ticket, connection)),
+            Err(failure) => {
+                self.undo().await;
+                Err(failure)
+            }
+        }
+    }
+
+    async fn begin(&mut self) -> Result<Arc<dyn Connection>> {
+        let (user, shared) = self.user();
+        self.rooms.furnish(self.ticket.run, shared)?;
+        let birth = Birth::expect(&self.rooms.room(), shared)?;
+        self.rooms.write_ticket(&self.ticket)?;
+        let id = self.make(user, shared).await?;
+        self.ticket.private = Some(Private::at(self.engine.endpoint(), Some(id.clone())).text());
+        self.rooms.write_ticket(&self.ticket)?;
+        self.engine.start(&id).await?;
+        let died = || Failure::new(Code::Internal, "the container ended before its holder was heard of");
+        let late = || Failure::new(Code::Timeout, "the holder in the container did not call in time");
+        let called = tokio::time::timeout(PATIENCE, async {
+            tokio::select! {
+                biased;
+                called = birth.call() => called.map_err(|error| Failure::system("cannot hear the holder", &error)),
+                () = self.engine.ended(&id) => Err(died()),
+            }
+        });
+        let (stream, holder) = called.await.map_err(|_| late())??;
+        let frame = self.frame()?;
+        let begun = tokio::time::timeout(PATIENCE, held::begin(&stream, &frame)).await;
+        let (started, descriptors) = begun
+            .map_err(|_| Failure::new(Code::Timeout, "the holder did not start the command in time"))??;
+        self.ticket.holder = holder;
+        self.ticket.command = birth::command(&started, &descriptors);
+        self.ticket.started = started.started;
+        self.rooms.write_ticket(&self.ticket)?;
+        let pid = self.ticket.command.as_ref().map_or(started.command.pid, |command| command.pid);
+        let first = held::first_status(pid, self.ticket.spec.size, None);
+        Ok(held::connect(self.ticket.dir.as_path().to_owned(), stream, first))
+    }
+
+    /// Who the command is, and whether that is somebody else than we are.
+    fn user(&self) -> (String, bool) {
+        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let own = if self.engine.rootless { "0:0".to_owned() } else { format!("{}:{}", own.0, own.1) };
+        match &self.container.user {
+            Some(user) => (user.clone(), *user != own),
+            None => (own, false),
+        }
+    }
+
+    /// Takes away what an earlier run of the session left; one that still runs is not ours to end here.
+    async fn make_way(&self) -> Result<()> {
+        let name = container_name(&self.ticket.id);
+        let Some(left) = self.engine.container(&name).await? else { return Ok(()) };
+        if !self.place.owner()?.owns(&left, &self.ticket.id) {
+            return Err(Failure::new(Code::NameTaken, format!("somebody else has a container {name}")));
+        }
+        if left.state.running && self.ticket.run <= 1 {
+            return Err(Failure::new(Code::Running, format!("container {name} runs already")));
+        }
+        self.engine.remove(&name).await
+    }
+
+    /// Makes the container. A limit that is not in force is a limit refused.
+    async fn make(&self, user: String, shared: bool) -> Result<String> {
+        let options = &self.place.options;
+        let holder = options.holder.canonicalize().map_err(|error| {
+            Failure::system(format!("cannot find the holder {}", options.holder.display()), &error)
+        })?;
+        let kept = Kept { socket: self.engine.endpoint().socket(), state: &options.state };
+        let plan = Plan {
+            ticket: &self.ticket,
+            container: &self.container,
+            labels: self.place.owner()?.labels(&self.ticket),
+            mounts: mounts::all(&holder, &self.rooms, &self.container, &kept)?,
+            user,
+            shared,
+            birth: birth::SOCKET,
+        };
+        let (id, warnings) = self.engine.create(&container_name(&self.ticket.id), plan.body()?).await?;
+        let limit = warnings.iter().find(|warning| warning.contains("limit"));
+        match limit.filter(|_| !self.ticket.spec.limits.is_none()) {
+            Some(warning) => {
+                Err(Failure::new(Code::LimitRefused, format!("the engine says: {}", warning.trim()))
+                    .hint("run without it, or give the engine's host cgroups with that controller"))
+            }
+            None => Ok(id),
+        }
+    }
+
+    fn frame(&self) -> Result<Vec<u8>> {
+        let dir =
+            if self.container.image_dir { self.image.dir.clone() } else { self.ticket.spec.dir.clone() };
+        let start = Start {
+            home: mounts::ROOM.into(),
+            dir,
+            // The engine sees to them.
+            limits: Limits::default(),
+            ..held::start_of(&self.ticket, None)
+        };
+        // The ticket stays on this side. The holder keeps a name, for whoever looks into the room.
+        let given = format!(r#"{{"id":"{}"}}"#, self.ticket.id);
+        held::start_frame(&start, given.as_bytes(), &self.argv, &self.variables())
+    }
+
+    /// The command's variables: exactly those that were asked for, over the image's where these were asked for too.
+    fn variables(&self) -> Vec<(Text, Text)> {
+        let mut env = self.env.clone();
+        if self.container.image_variables {
+            for (name, value) in &self.image.env {
+                if !env.iter().any(|(asked, _)| asked == name) {
+                    env.push((name.clone(), value.clone()));
+                }
+            }
+        }
+        env
+    }
+
+    async fn undo(&self) {
+        let name = container_name(&self.ticket.id);
+        let ours = match self.engine.container(&name).await {
+            Ok(Some(found)) => {
+                let owner = self.place.owner();
+                owner.is_ok_and(|owner| owner.owns(&found, &self.ticket.id))
+            }
+            Ok(None) => false,
+            Err(failure) => {
+                tracing::warn!(container = name, %failure, "a failed start may have left its container");
+                false
+            }
+        };
+        if ours && let Err(failure) = self.engine.remove(&name).await {
+            tracing::warn!(container = name, %failure, "a failed start left its container");
+        }
+        self.rooms.clear(self.ticket.run);
+    }
+}

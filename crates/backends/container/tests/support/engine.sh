@@ -1,0 +1,60 @@
+#!/bin/sh
+# Runs an engine of the tests' own, and ends it with all that it made once no test uses it any more.
+# usage: engine.sh docker|podman DIRECTORY
+# Tests hold a shared lock on DIRECTORY/users while they run. The engine has its own mounts, processes and network.
+set -u
+kind=$1 dir=$2
+cd "$dir" || exit 1
+
+contained() {
+    unshare --mount --pid --net --fork --kill-child=SIGKILL --mount-proc --propagation private \
+        sh -c 'ip link set lo up 2>/dev/null; exec "$@"' sh "$@" >log 2>&1 </dev/null &
+}
+
+case $kind in
+docker)
+    contained dockerd --data-root "$dir/data" --exec-root "$dir/exec" --pidfile "$dir/pid" \
+        -H "unix://$dir/sock" --cgroup-parent "/wharf-test-$$"
+    ;;
+podman)
+    cat >containers.conf <<CONF
+[containers]
+default_ulimits=["nofile=20000:20000","nproc=4096:4096"]
+[engine]
+runtime="runc"
+cgroup_manager="cgroupfs"
+events_logger="file"
+[network]
+network_backend="netavark"
+CONF
+    export CONTAINERS_CONF="$dir/containers.conf"
+    contained podman --root "$dir/data" --runroot "$dir/exec" --tmpdir "$dir/tmp" \
+        system service --time=0 "unix://$dir/sock"
+    ;;
+esac
+engine=$!
+
+finish() {
+    kill -KILL "$engine" 2>/dev/null
+    wait "$engine" 2>/dev/null
+    find /sys/fs/cgroup -depth -type d -path "*/wharf-test-$$*" -exec rmdir {} + 2>/dev/null
+    find /sys/fs/cgroup -depth -type d -path "*/libpod_parent*" -exec rmdir {} + 2>/dev/null
+    # A mount of the engine's own may take a moment to go.
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        rm -rf "$dir" 2>/dev/null && break
+        sleep 0.5
+    done
+    exit 0
+}
+trap finish TERM INT HUP
+
+# Between two tests nobody holds the lock for a moment: it must stay free for a while.
+free=0
+while [ $free -lt 20 ] && kill -0 "$engine" 2>/dev/null; do
+    if flock --exclusive --nonblock users true; then free=$((free + 1)); else free=0; fi
+    sleep 0.5
+done
+# A test that comes from here on waits, and then starts another engine.
+exec 9>>users
+flock --exclusive 9
+finish

@@ -1,0 +1,232 @@
+//! The backend: starts in a pane, and finds again by the holder that sits in it.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::net::UnixStream;
+use wharf_backend::{Adoption, Backend, Connection, Launch, Probe, Result};
+use wharf_local::{LocalBackend, held};
+use wharf_model::{Capabilities, Code, Failure, Home, Millis, Scope, Size, Text, Ticket};
+
+use crate::door::Door;
+use crate::geometry;
+use crate::server::Server;
+
+/// How long a holder may take to start a command.
+const START: Duration = Duration::from_secs(30);
+/// How often a pane is asked for, each time after a longer pause: a server that has just lost its last session is
+/// about to go, and the next one that answers is a new one.
+const ATTEMPTS: u32 = 8;
+/// The first pause.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Where the server is, and what sits in its panes.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The program `tmux`.
+    pub tmux: PathBuf,
+    /// The program `wharf-holder`.
+    pub holder: PathBuf,
+    /// The directory of the private server.
+    pub server: PathBuf,
+    /// The directory that has one directory a session.
+    pub sessions: PathBuf,
+    /// The soft limit of descriptors that commands get, where this process has raised its own.
+    pub descriptors: Option<u64>,
+}
+
+impl Options {
+    /// The tmux of the PATH, the holder beside this program, and an instance's own sessions.
+    pub fn new(home: &Home) -> Self {
+        Self {
+            tmux: "tmux".into(),
+            holder: wharf_local::holder_program(),
+            server: home.state().join("tmux"),
+            sessions: home.sessions(),
+            descriptors: None,
+        }
+    }
+}
+
+/// Sessions in panes of a private tmux server.
+pub struct TmuxBackend {
+    server: Server,
+    holder: PathBuf,
+    descriptors: Option<u64>,
+    /// Finds, lists and sweeps: what a holder holds is the same wherever it sits.
+    held: LocalBackend,
+}
+
+impl TmuxBackend {
+    /// The backend. Nothing is started before a session is.
+    pub fn new(options: Options) -> Self {
+        let held = LocalBackend::new(wharf_local::Options {
+            name: NAME,
+            holder: options.holder.clone(),
+            sessions: options.sessions,
+            descriptors: options.descriptors,
+        });
+        let server = Server::new(options.tmux, options.server);
+        Self { server, holder: options.holder, descriptors: options.descriptors, held }
+    }
+
+    /// A pane of its own with a holder in it that waits to be told what to start.
+    async fn pane(&self, session: &str, size: Size) -> Result<(UnixStream, OwnedFd)> {
+        let mut attempt = 1;
+        loop {
+            let name = format!("door-{session}-{attempt}");
+            let door = Door::open(self.server.dir(), &name)?;
+            match self.order(session, size, &name).await {
+                Ok(()) => return door.both().await,
+                Err(failure) if failure.code == Code::Unreachable && attempt < ATTEMPTS => {
+                    tokio::time::sleep(PAUSE * (1 << attempt)).await;
+                    attempt += 1;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Asks tmux for a pane. Only names that we made reach it.
+    async fn order(&self, session: &str, size: Size, door: &str) -> Result<()> {
+        let size = size.sane();
+        let (cols, rows) = (size.cols.to_string(), size.rows.to_string());
+        let (holder, target) = (self.server.holder(), format!("={session}:"));
+        let tap = format!("exec \"$WHARF_DOORS/wharf-holder\" tap {door}");
+        let new = [
+            "new-session",
+            "-d",
+            "-P",
+            "-s",
+            session,
+            "-n",
+            session,
+            "-c",
+            "/",
+            "-x",
+            &cols,
+            "-y",
+            &rows,
+            "--",
+        ];
+        let run = [holder.as_os_str(), "pane".as_ref(), door.as_ref()];
+        let pipe = [";", "pipe-pane", "-I", "-O", "-t", &target, &tap];
+        let args = new.into_iter().map(AsRef::as_ref).chain(run).chain(pipe.into_iter().map(AsRef::as_ref));
+        // A server on its way out lets go of those who ask, and may call that no fault.
+        if self.server.ask(args).await?.is_empty() {
+            return Err(Failure::new(Code::Unreachable, "the tmux server ended before it made a pane"));
+        }
+        Ok(())
+    }
+
+    /// Has tmux follow the session's size from here on.
+    fn follow(&self, ticket: &Ticket, connection: &Arc<dyn Connection>) {
+        let session = session_name(ticket);
+        tokio::spawn(geometry::follow(self.server.clone(), session, connection.status()));
+    }
+}
+
+/// What the backend is called.
+const NAME: &str = "tmux";
+
+/// What a run of a session is called in tmux. An id is 16 letters and digits, and no other begins with all of it.
+fn session_name(ticket: &Ticket) -> String {
+    format!("{}-{}", ticket.id, ticket.run)
+}
+
+#[async_trait]
+impl Backend for TmuxBackend {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { pipes: false, answers: true, ..self.held.capabilities() }
+    }
+
+    async fn probe(&self) -> Probe {
+        let holder = self.held.probe().await;
+        if !holder.available {
+            return holder;
+        }
+        match self.server.version().await {
+            Ok(version) => Probe {
+                available: true,
+                version: Some(version),
+                detail: format!("a private server in {}", self.server.dir().display()),
+                hint: None,
+            },
+            Err(failure) => {
+                Probe { available: false, version: None, detail: failure.message, hint: failure.hint }
+            }
+        }
+    }
+
+    async fn start(&self, launch: Launch) -> Result<(Ticket, Arc<dyn Connection>)> {
+        if !launch.spec.tty {
+            return Err(Failure::unsupported("a session without a terminal", "tmux")
+                .hint("`--backend local` has both kinds"));
+        }
+        let mut ticket = Ticket {
+            id: launch.id,
+            name: launch.name,
+            run: launch.run,
+            backend: NAME.to_owned(),
+            dir: Text::from(launch.home.as_path()),
+            token: launch.token,
+            created: launch.created,
+            started: Millis(0),
+            holder: None,
+            command: None,
+            scope: Scope::default(),
+            spec: launch.spec,
+            private: None,
+        };
+        let session = session_name(&ticket);
+        let invalid = |error: std::io::Error| Failure::new(Code::Invalid, error.to_string());
+        let join: Vec<Text> = self.server.join_command(&session).into_iter().map(Text::from).collect();
+        ticket.private = Some(serde_json::json!({ "join": join }).to_string());
+        let given = held::given(&ticket).map_err(invalid)?;
+        let start = held::start_of(&ticket, self.descriptors);
+        let frame = held::start_frame(&start, &given, &launch.argv, &launch.env)?;
+        self.server.prepare(&self.holder)?;
+        let (stream, link) = self.pane(&session, ticket.spec.size).await?;
+        let passed = [link.as_fd()];
+        let begun = tokio::time::timeout(START, held::begin_with(&stream, &frame, &passed)).await;
+        let (started, _) = begun
+            .map_err(|_| Failure::new(Code::Timeout, "the holder did not start the command in time"))??;
+        // The holder's own copy alone keeps it open from here on.
+        drop(link);
+        let first = held::first_status(started.command.pid, ticket.spec.size, None);
+        ticket.holder = Some(started.holder);
+        ticket.command = Some(started.command);
+        ticket.scope = started.scope;
+        ticket.started = started.started;
+        let connection = held::connect(launch.home, stream, first);
+        self.follow(&ticket, &connection);
+        Ok((ticket, connection))
+    }
+
+    async fn adopt(&self, ticket: &Ticket) -> Result<Adoption> {
+        let adoption = self.held.adopt(ticket).await?;
+        if let Adoption::Alive(connection) = &adoption {
+            self.follow(ticket, connection);
+        }
+        Ok(adoption)
+    }
+
+    async fn list(&self) -> Result<Vec<Ticket>> {
+        // Where there never was a server there is nothing of ours, however many sessions other places have.
+        if !self.server.dir().exists() {
+            return Ok(Vec::new());
+        }
+        self.held.list().await
+    }
+
+    async fn sweep(&self, ticket: &Ticket) -> Result<u32> {
+        self.held.sweep(ticket).await
+    }
+}

@@ -1,0 +1,163 @@
+//! The private tmux server of one instance: its directory, its configuration, and how it is asked.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+use wharf_backend::Result;
+use wharf_model::{Code, Failure};
+
+/// How long tmux may take to answer. One that is hung must delay nobody for longer.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// The server's socket, in its directory. Asked for from there, so that the length of the path does not matter.
+const SOCKET: &str = "sock";
+/// The longest path that a socket can be reached by.
+const LONGEST: usize = 108;
+/// The server's configuration.
+const CONFIGURATION: &str = "conf";
+/// The holder, by a name that stays the same when the program moves.
+const HOLDER: &str = "wharf-holder";
+
+/// What tmux is told first. Nothing of a user's own configuration is read.
+///
+/// The status line is off because it would show, and expand, what programs call their windows. A pane goes with its
+/// session: how that ended stands in the exit record.
+const SETTINGS: &str = "\
+set -s exit-empty on
+set -s escape-time 10
+set -sq set-clipboard off
+set -g default-shell /bin/sh
+set -g default-terminal screen-256color
+set -g destroy-unattached off
+set -g status off
+set -g update-environment ''
+set -g visual-bell off
+set -g bell-action none
+set -g window-size latest
+set -gq allow-passthrough off
+set -g allow-rename off
+set -g automatic-rename off
+set -g remain-on-exit off
+";
+
+/// A tmux server of our own.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    program: PathBuf,
+    dir: PathBuf,
+}
+
+impl Server {
+    /// The server of a directory. Nothing is started before a session is.
+    pub(crate) fn new(program: PathBuf, dir: PathBuf) -> Self {
+        Self { program, dir }
+    }
+
+    /// The directory.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The holder, as panes run it.
+    pub(crate) fn holder(&self) -> PathBuf {
+        self.dir.join(HOLDER)
+    }
+
+    /// What a person types to join a session.
+    pub(crate) fn join_command(&self, session: &str) -> Vec<OsString> {
+        let (socket, target) = (self.dir.join(SOCKET), format!("={session}"));
+        let (tmux, target) = (self.program.as_os_str(), OsStr::new(&target));
+        let join: Vec<&OsStr> = if socket.as_os_str().len() < LONGEST {
+            vec![tmux, "-S".as_ref(), socket.as_os_str(), "attach-session".as_ref(), "-t".as_ref(), target]
+        } else {
+            let script = "cd \"$1\" && exec \"$2\" -S sock attach-session -t \"$3\"";
+            vec![
+                "sh".as_ref(),
+                "-c".as_ref(),
+                script.as_ref(),
+                "sh".as_ref(),
+                self.dir.as_os_str(),
+                tmux,
+                target,
+            ]
+        };
+        join.into_iter().map(OsStr::to_owned).collect()
+    }
+
+    /// Makes the directory ready for a server that may be started now, or runs already.
+    pub(crate) fn prepare(&self, holder: &Path) -> Result<()> {
+        let make = || -> io::Result<()> {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
+            if fs::read(self.dir.join(CONFIGURATION)).ok().as_deref() != Some(SETTINGS.as_bytes()) {
+                replace(&self.dir.join(CONFIGURATION), |path| fs::write(path, SETTINGS))?;
+            }
+            if fs::read_link(self.holder()).ok().as_deref() != Some(holder) {
+                replace(&self.holder(), |path| symlink(holder, path))?;
+            }
+            Ok(())
+        };
+        make().map_err(|error| Failure::system(format!("cannot prepare {}", self.dir.display()), &error))
+    }
+
+    /// Asks the server something, and starts it where that makes it start. Returns what it prints.
+    pub(crate) async fn ask<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Result<String> {
+        let mut command = Command::new(&self.program);
+        command.args(["-S", SOCKET, "-f", CONFIGURATION]).args(args);
+        // A server that is started by this keeps what it is given here, for itself and for every pane.
+        command.current_dir(&self.dir).env_clear().env("WHARF_DOORS", &self.dir);
+        for kept in ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE"] {
+            if let Some(value) = std::env::var_os(kept) {
+                command.env(kept, value);
+            }
+        }
+        output(&mut command).await
+    }
+
+    /// What tmux calls its version.
+    pub(crate) async fn version(&self) -> Result<String> {
+        let mut command = Command::new(&self.program);
+        command.arg("-V").env_clear();
+        if let Some(path) = std::env::var_os("PATH") {
+            command.env("PATH", path);
+        }
+        let printed = output(&mut command).await?;
+        Ok(printed.trim().trim_start_matches("tmux ").to_owned())
+    }
+}
+
+/// Runs tmux to its end, with a deadline.
+async fn output(command: &mut Command) -> Result<String> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let ran = tokio::time::timeout(ANSWER, command.output()).await;
+    let ran = ran.map_err(|_| {
+        Failure::new(Code::Timeout, format!("tmux did not answer within {} s", ANSWER.as_secs()))
+            .hint("its server may be stopped or hung; sessions on other backends are not affected")
+    })?;
+    let ran = ran.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            Failure::new(Code::Unavailable, "there is no tmux here").hint("install tmux")
+        }
+        _ => Failure::system("cannot run tmux", &error),
+    })?;
+    if !ran.status.success() {
+        let said = String::from_utf8_lossy(&ran.stderr);
+        return Err(Failure::new(Code::Unreachable, format!("tmux refused: {}", said.trim())));
+    }
+    Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
+}
+
+/// A file is there whole, old or new.
+fn replace(path: &Path, make: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(format!(".{}.new", std::process::id()));
+    let fresh = PathBuf::from(fresh);
+    let _ = fs::remove_file(&fresh);
+    make(&fresh)?;
+    fs::rename(&fresh, path)
+}

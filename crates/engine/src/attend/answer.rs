@@ -1,0 +1,132 @@
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use wharf_model::{Answered, Choice, ChoiceKind, Code, Failure, Question};
+
+use super::typing::Typist;
+use crate::Result;
+use crate::speech::Answer;
+
+/// How long a question must have stood still before it is answered: its keys may not be heard before.
+const STANDS: Duration = Duration::from_millis(150);
+
+/// A profile's question, as everybody else knows it.
+pub(crate) fn question(found: wharf_agents::Question) -> Question {
+    let choices = found.choices.into_iter().map(|choice| Choice {
+        label: choice.label,
+        keys: choice.keys,
+        kind: match choice.kind {
+            wharf_agents::ChoiceKind::Allow => ChoiceKind::Allow,
+            wharf_agents::ChoiceKind::AllowAlways => ChoiceKind::Always,
+            wharf_agents::ChoiceKind::Deny => ChoiceKind::Deny,
+            wharf_agents::ChoiceKind::Other => ChoiceKind::Other,
+        },
+    });
+    Question { title: found.title, detail: found.detail, choices: choices.collect() }
+}
+
+impl Typist {
+    /// Answers the question that stands on the screen, and sees it go.
+    pub(crate) async fn answer(&mut self, answer: &Answer, within: Duration) -> Result<Answered> {
+        let attention = std::sync::Arc::clone(&self.attention);
+        let _pen = attention.pen.lock().await;
+        let deadline = Instant::now() + within;
+        let seen = self.look().await?;
+        if seen.question.is_none() {
+            return Err(self.nothing_asked());
+        }
+        // It may still be drawn; and what is answered is what stands there at last.
+        let seen = self.still(STANDS, Instant::now() + Duration::from_secs(2)).await?.unwrap_or(seen);
+        let Some(question) = seen.question.clone() else { return Err(self.nothing_asked()) };
+        let choice = choose(&question, answer)?.clone();
+        self.press(&choice.keys).await?;
+        let gone = self.until(deadline, |now| now.question.as_ref() != Some(&question)).await;
+        let report = match gone {
+            Ok(Some(seen)) => seen.report.clone(),
+            Ok(None) => {
+                let message =
+                    format!("the question {:?} still stands after {:?}", question.title, choice.label);
+                return Err(Failure::new(Code::Unconfirmed, message)
+                    .hint("`wharf capture` shows the screen; `wharf keys` presses a key"));
+            }
+            Err(failure) => return Err(failure),
+        };
+        let data = json!({ "question": question, "choice": choice.label, "kind": choice.kind });
+        attention.note("engine", "permission.answered", data);
+        Ok(Answered { question, choice: choice.label, report })
+    }
+
+    fn nothing_asked(&self) -> Failure {
+        let name = self.handle.session().name.clone();
+        Failure::new(Code::NotAsking, format!("session {name} asks nothing that its profile recognises"))
+            .hint(format!(
+                "`wharf capture {name}` shows its screen, `wharf explain {name}` what is made of it"
+            ))
+    }
+}
+
+fn choose<'a>(question: &'a Question, answer: &Answer) -> Result<&'a Choice> {
+    let of = |kind: ChoiceKind| question.choices.iter().find(|choice| choice.kind == kind);
+    let (found, wanted) = match answer {
+        Answer::Approve(None) => (of(ChoiceKind::Allow), "a plain yes".to_owned()),
+        Answer::Deny => (of(ChoiceKind::Deny), "a no".to_owned()),
+        Answer::Approve(Some(wanted)) => {
+            let number = wanted.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+            let by_number = number.and_then(|index| question.choices.get(index));
+            let low = wanted.to_lowercase();
+            let by_kind = match low.as_str() {
+                "always" => of(ChoiceKind::Always),
+                "yes" => of(ChoiceKind::Allow),
+                "no" => of(ChoiceKind::Deny),
+                _ => None,
+            };
+            let by_label =
+                || question.choices.iter().find(|choice| choice.label.to_lowercase().contains(&low));
+            (by_number.or(by_kind).or_else(by_label), format!("{wanted:?}"))
+        }
+    };
+    found.ok_or_else(|| {
+        let labels: Vec<String> = question
+            .choices
+            .iter()
+            .enumerate()
+            .map(|(n, choice)| format!("{} {}", n + 1, choice.label))
+            .collect();
+        Failure::new(Code::Invalid, format!("the question {:?} has no {wanted}", question.title))
+            .hint(format!("it offers: {}", labels.join("; ")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked() -> Question {
+        let choice =
+            |label: &str, key: &str, kind| Choice { label: label.into(), keys: vec![key.into()], kind };
+        Question {
+            title: "Do you want to proceed?".into(),
+            detail: "rm x".into(),
+            choices: vec![
+                choice("Yes", "1", ChoiceKind::Allow),
+                choice("Yes, and don't ask again", "2", ChoiceKind::Always),
+                choice("No, tell it what to do", "Escape", ChoiceKind::Deny),
+            ],
+        }
+    }
+
+    #[test]
+    fn an_answer_is_found_by_number_kind_or_words() {
+        let question = asked();
+        let key = |answer: &Answer| choose(&question, answer).map(|choice| choice.keys[0].clone()).unwrap();
+        let named = |text: &str| Answer::Approve(Some(text.to_owned()));
+        assert_eq!(key(&Answer::Approve(None)), "1");
+        assert_eq!(key(&Answer::Deny), "Escape");
+        assert_eq!(key(&named("2")), "2");
+        assert_eq!(key(&named("always")), "2");
+        assert_eq!(key(&named("TELL it")), "Escape");
+        let failure = choose(&question, &named("7")).unwrap_err();
+        assert_eq!(failure.code, Code::Invalid);
+        assert!(failure.hint.unwrap().contains("2 Yes, and"), "the hint says what there is");
+    }
+}

@@ -1,0 +1,372 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
+use wharf_backend::{Connection, Output, OutputChunk, Status};
+use wharf_model::{Home, Offset, Report, Size, Source, State};
+use wharf_screen::Signal;
+
+use super::attention::{Attention, lock};
+use super::judge::{Judge, Saying};
+use super::request::Request;
+use super::seen::{Foreground, Seen};
+use super::signals;
+use super::view::{News, View};
+use crate::guarded::Guarded;
+use crate::handle::Handle;
+use crate::platform;
+use crate::reading::{Following, log_end};
+use crate::shared::{Shared, now};
+
+/// How long after the last output an attendant that nobody needs goes to sleep.
+const SLEEP: Duration = Duration::from_secs(20);
+/// How often what is seen is published while much happens.
+const PACE: Duration = Duration::from_millis(10);
+/// How often who owns the terminal is looked at while somebody wants to know.
+const TICK: Duration = Duration::from_millis(120);
+/// How far an attendant may be behind before it goes on near the end: nobody reads a flood.
+const BEHIND: u64 = 8 << 20;
+/// How long an answer of the terminal may take to be typed.
+const ANSWER: Duration = Duration::from_secs(1);
+/// How long a session must look idle before it counts as idle.
+const SETTLE: Duration = Duration::from_millis(300);
+
+/// Starts the attendant of a session.
+pub(crate) fn spawn(
+    shared: &Arc<Shared>,
+    handle: &Arc<Handle>,
+    attention: &Arc<Attention>,
+    requests: mpsc::Receiver<Request>,
+) {
+    let (shared, handle, attention) = (Arc::clone(shared), Arc::clone(handle), Arc::clone(attention));
+    tokio::spawn(async move {
+        shared.tap.leave(&handle.id);
+        let id = handle.id.clone();
+        let attendant = Attendant::new(&shared, &handle, &attention);
+        if let Err(panic) = Guarded::new(attendant.run(requests)).await {
+            tracing::error!(session = %id, panic, "a session's attendant failed");
+        }
+        // Nobody shall act on what is not looked at any more.
+        attention.seen.send_replace(None);
+        if !handle.is_over() && !*shared.closing.borrow() {
+            let agent = attention.profile.attend;
+            shared.tap.watch(&shared, &handle, agent, attention.answered());
+            // What came between the last look and the watch would wake nobody.
+            let end = log_end(&shared.home.session(&id).join(Home::LOG)).unwrap_or_default();
+            if end > attention.answered() || *attention.wanted.borrow() > 0 {
+                attention.attend(&shared, &handle);
+            }
+        }
+    });
+}
+
+struct Attendant {
+    shared: Arc<Shared>,
+    handle: Arc<Handle>,
+    attention: Arc<Attention>,
+    dir: PathBuf,
+    tty: bool,
+    /// Whether the questions of applications are ours to answer.
+    answers: bool,
+    judge: Judge,
+    connection: Option<Arc<dyn Connection>>,
+    status: Status,
+    foreground: Option<Foreground>,
+    /// When something was last printed.
+    stirred: Instant,
+    title: String,
+}
+
+impl Attendant {
+    fn new(shared: &Arc<Shared>, handle: &Arc<Handle>, attention: &Arc<Attention>) -> Self {
+        let session = handle.session();
+        let first = Report {
+            state: session.state,
+            source: session.source,
+            since: session.since,
+            evidence: session.evidence.clone().unwrap_or_default(),
+        };
+        Self {
+            dir: shared.home.session(&handle.id),
+            shared: Arc::clone(shared),
+            handle: Arc::clone(handle),
+            attention: Arc::clone(attention),
+            tty: session.tty,
+            answers: shared.backend(&session.backend).is_ok_and(|backend| !backend.capabilities().answers),
+            judge: Judge::new(first, SETTLE),
+            connection: None,
+            status: Status::default(),
+            foreground: None,
+            stirred: Instant::now(),
+            title: String::new(),
+        }
+    }
+
+    async fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+        let shared = Arc::clone(&self.shared);
+        let closed = shared.closed();
+        tokio::pin!(closed);
+        let mut changes = self.handle.watch();
+        let Some(mut view) = self.build().await else { return };
+        if view.offset < self.attention.answered() {
+            // The log is shorter than what was dealt with: it was lost or cut under us.
+            view.offset = log_end(&self.dir.join(Home::LOG)).unwrap_or(view.offset);
+        }
+        let mut output = Following::new(&self.shared, &self.handle, view.offset);
+        let mut statuses = self.connect();
+        let (mut publish, mut again, mut over) = (Some(Instant::now()), None::<Instant>, false);
+        loop {
+            let busy = *self.attention.wanted.borrow() > 0 || self.stirred.elapsed() < Duration::from_secs(3);
+            let tick = busy.then(|| Instant::now() + TICK);
+            let sleep = self.stirred + SLEEP;
+            let due =
+                [publish, again, tick, Some(sleep.max(Instant::now() + PACE))].into_iter().flatten().min();
+            let timer = tokio::time::sleep_until(due.expect("sleep is always there").into());
+            tokio::select! {
+                biased;
+                () = &mut closed => break,
+                Some(request) = requests.recv() => Self::answer(&mut view, request),
+                () = self.attention.tidings.notified() => self.tidings(),
+                changed = changes.changed() => {
+                    if changed.is_err() {
+                        break;
+                    }
+                    let session = changes.borrow_and_update().clone();
+                    over = session.state.is_over();
+                    statuses = self.connect();
+                }
+                changed = changed(&mut statuses), if statuses.is_some() => {
+                    match (changed, &mut statuses) {
+                        (true, Some(statuses)) => self.status = statuses.borrow_and_update().clone(),
+                        _ => statuses = None,
+                    }
+                    self.resized(&mut view);
+                }
+                chunk = output.next(), if !over => match chunk {
+                    Ok(Some(chunk)) => {
+                        self.take(&mut view, chunk, &mut output).await;
+                        // Others have work too.
+                        tokio::task::yield_now().await;
+                    }
+                    Ok(None) => over = true,
+                    Err(failure) => {
+                        tracing::warn!(session = %self.handle.id, %failure, "a session's output cannot be read");
+                        break;
+                    }
+                },
+                () = timer => {
+                    let idle = self.stirred.elapsed() >= SLEEP && publish.is_none() && again.is_none();
+                    if idle && self.attention.retire(&mut requests) {
+                        break;
+                    }
+                }
+            }
+            // A burst is published at its end, or now and then.
+            let at = Instant::now();
+            if publish.is_none_or(|due| at >= due) {
+                again = self.publish(&view);
+                publish = None;
+            }
+            if publish.is_none() && view.offset > self.attention.answered() {
+                publish = Some(at + PACE);
+            }
+            self.attention.answered_to(view.offset);
+            if over && requests.is_empty() {
+                break;
+            }
+        }
+        view.checkpoint(&self.dir);
+        requests.close();
+        while let Some(request) = requests.recv().await {
+            Self::answer(&mut view, request);
+        }
+    }
+
+    /// Builds the screen beside everything else: a log may be long.
+    async fn build(&mut self) -> Option<View> {
+        let (dir, size, pipes) = (self.dir.clone(), self.handle.session().size, !self.tty);
+        // What was not dealt with yet is read as it comes, for its questions and signals.
+        let to = self.attention.answered();
+        let built = tokio::task::spawn_blocking(move || View::build(&dir, size, pipes, to)).await;
+        match built {
+            Ok(Ok(view)) => Some(view),
+            Ok(Err(failure)) => {
+                tracing::warn!(session = %self.handle.id, %failure, "a session's screen cannot be built");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Follows the connection that there is now.
+    fn connect(&mut self) -> Option<watch::Receiver<Status>> {
+        self.connection = self.handle.ways().connection.clone();
+        let status = self.connection.as_ref()?.status();
+        self.status = status.borrow().clone();
+        Some(status)
+    }
+
+    fn resized(&self, view: &mut View) {
+        if self.tty && self.connection.is_some() && self.status.size != Size::default() {
+            view.resize(self.status.size);
+        }
+    }
+
+    async fn take(&mut self, view: &mut View, chunk: OutputChunk, output: &mut Following) {
+        self.stirred = Instant::now();
+        self.resized(view);
+        match chunk {
+            OutputChunk::Gap { from, to } => {
+                self.attention.note("engine", "gap", json!({ "from": from, "to": to }));
+                view.offset = to;
+            }
+            OutputChunk::Data { offset, bytes, .. } => {
+                let live = offset >= self.attention.answered();
+                let news = view.feed(offset, &bytes);
+                if live {
+                    self.heard(news).await;
+                }
+                let end = log_end(&self.dir.join(Home::LOG)).unwrap_or(view.offset);
+                if end.0.saturating_sub(view.offset.0) > BEHIND {
+                    let to = Offset(end.0 - BEHIND / 8);
+                    *output = Following::new(&self.shared, &self.handle, to);
+                    self.attention.note("engine", "skipped", json!({ "from": view.offset, "to": to }));
+                    self.attention.answered_to(to);
+                    view.offset = to;
+                }
+            }
+        }
+    }
+
+    async fn heard(&mut self, news: News) {
+        let alone = self.status.attached == 0 && self.tty && self.answers;
+        if let Some(connection) = self.connection.as_ref().filter(|_| alone && !news.replies.is_empty()) {
+            let typed = tokio::time::timeout(ANSWER * 2, connection.write(&news.replies, ANSWER)).await;
+            if !matches!(typed, Ok(Ok(()))) {
+                tracing::debug!(session = %self.handle.id, "an answer of the terminal was not taken");
+            }
+        }
+        for (offset, signal) in news.signals {
+            let Some((kind, data)) = self.event(&signal) else { continue };
+            if let Err(failure) = self.attention.events.add(offset, "terminal", kind, data) {
+                tracing::warn!(%failure, kind, "an event is lost");
+            }
+        }
+    }
+
+    /// What an event says of a signal; nothing where it says nothing new.
+    fn event(&mut self, signal: &Signal) -> Option<(&'static str, serde_json::Value)> {
+        if let Signal::Title(title) = signal {
+            // A spinner in the title turns many times a second.
+            let words: String = title.chars().filter(|c| c.is_alphanumeric() || *c == ' ').collect();
+            let words = words.trim().to_owned();
+            if words == self.title {
+                return None;
+            }
+            self.title = words;
+        }
+        signals::event(signal)
+    }
+
+    /// Takes what the agent itself said.
+    fn tidings(&mut self) {
+        for told in std::mem::take(&mut *lock(&self.attention.told)) {
+            if let Some(saying) = told.saying() {
+                self.judge.hear(Source::Agent, Some(saying), Instant::now());
+            }
+        }
+    }
+
+    /// Looks, weighs and publishes. Returns when to weigh again.
+    fn publish(&mut self, view: &View) -> Option<Instant> {
+        let session = self.handle.session();
+        if session.state.is_over() {
+            return None;
+        }
+        self.tidings();
+        let at = Instant::now();
+        self.foreground = session.pid.filter(|_| self.tty).and_then(platform::foreground);
+        let sight = view.sight();
+        let look = sight.look(self.foreground);
+        let profile = &self.attention.profile;
+        let mut findings = profile.recognise(&look);
+        if findings.is_empty() && self.foreground.is_some_and(|foreground| foreground.reads) {
+            findings.push(wharf_agents::Finding {
+                state: State::Idle,
+                source: Source::Process,
+                rule: "reads".to_owned(),
+                evidence: "it waits in a read of its terminal".to_owned(),
+                weight: 1,
+            });
+        }
+        for source in [Source::Terminal, Source::Process, Source::Screen] {
+            let found = findings.iter().find(|finding| finding.source == source);
+            let saying = found.map(|finding| Saying {
+                state: finding.state,
+                rule: finding.rule.clone(),
+                evidence: finding.evidence.clone(),
+            });
+            self.judge.hear(source, saying, at);
+        }
+        let before = self.judge.report().state;
+        let (new, again) = self.judge.decide(at);
+        if let Some(report) = new {
+            self.changed(before, &report);
+        }
+        let question = profile.question(&look).map(super::answer::question);
+        let composer = profile.composer(&look);
+        let seen = Seen {
+            offset: view.offset,
+            generation: view.generation,
+            still: view.still,
+            composer,
+            question,
+            report: self.judge.report().clone(),
+            claims: self.judge.claims(),
+            decided: self.judge.decided().to_owned(),
+            attached: self.status.attached,
+            last_input: self.status.last_input,
+            rows: sight.rows,
+            cursor: sight.cursor,
+            paste: sight.paste,
+        };
+        self.attention.seen.send_replace(Some(Arc::new(seen)));
+        again
+    }
+
+    /// Publishes a new state.
+    fn changed(&self, before: State, report: &Report) {
+        self.shared.update(&self.handle, |session| {
+            // An end, or a connection that broke, is known better elsewhere.
+            if matches!(session.state, State::Exited | State::Lost | State::Unknown) {
+                return;
+            }
+            session.state = report.state;
+            session.since = now();
+            session.source = report.source;
+            session.evidence = Some(report.evidence.clone());
+        });
+        let data = json!({
+            "state": report.state, "from": before, "source": report.source, "evidence": report.evidence,
+        });
+        self.attention.note("engine", "state", data);
+    }
+
+    fn answer(view: &mut View, request: Request) {
+        // Whoever went away wants no answer.
+        match request {
+            Request::Capture(what, format, reply) => drop(reply.send(view.screen.capture(what, format))),
+            Request::Since(cursor, reply) => drop(reply.send(view.since(cursor.as_deref()))),
+            Request::Repaint(reply) => drop(reply.send((view.screen.repaint(), view.offset))),
+        }
+    }
+}
+
+async fn changed(statuses: &mut Option<watch::Receiver<Status>>) -> bool {
+    match statuses {
+        Some(statuses) => statuses.changed().await.is_ok(),
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,256 @@
+use std::time::{Duration, Instant};
+
+use wharf_model::{Claim, Millis, Report, Source, State};
+
+use crate::shared::now;
+
+/// Decides what a session is doing from what every source says.
+///
+/// The most trusted source wins, unless a less trusted one says something newer, and has said so long enough:
+/// hooks alone go stale, screens alone flicker.
+pub(crate) struct Judge {
+    /// The claims, the most trusted source first.
+    held: Vec<Held>,
+    report: Report,
+    decided: String,
+    /// How long a session must look idle before it counts as idle.
+    settle: Duration,
+}
+
+/// What one source says now.
+struct Held {
+    source: Source,
+    state: State,
+    /// Since when it says so without a break.
+    since: Instant,
+    /// When it last said so.
+    renewed: Instant,
+    moment: Millis,
+    rule: String,
+    evidence: String,
+    verdict: String,
+}
+
+/// What a source says.
+pub(crate) struct Saying {
+    pub(crate) state: State,
+    pub(crate) rule: String,
+    pub(crate) evidence: String,
+}
+
+impl Judge {
+    pub(crate) fn new(first: Report, settle: Duration) -> Self {
+        Self { held: Vec::new(), report: first, decided: "nothing is known yet".to_owned(), settle }
+    }
+
+    /// Takes what a source says now; nothing takes its claim away.
+    pub(crate) fn hear(&mut self, source: Source, saying: Option<Saying>, at: Instant) {
+        let place = self.held.iter().position(|held| held.source == source);
+        let Some(saying) = saying else {
+            if let Some(place) = place {
+                self.held.remove(place);
+            }
+            return;
+        };
+        match place {
+            Some(place) if self.held[place].state == saying.state => {
+                let held = &mut self.held[place];
+                // A rule that goes on matching says nothing new; one that sees movement does.
+                if held.evidence != saying.evidence || held.rule != saying.rule {
+                    held.renewed = at;
+                }
+                (held.rule, held.evidence) = (saying.rule, saying.evidence);
+            }
+            _ => {
+                if let Some(place) = place {
+                    self.held.remove(place);
+                }
+                let held = Held {
+                    source,
+                    state: saying.state,
+                    since: at,
+                    renewed: at,
+                    moment: now(),
+                    rule: saying.rule,
+                    evidence: saying.evidence,
+                    verdict: String::new(),
+                };
+                let place = self.held.partition_point(|other| other.source < source);
+                self.held.insert(place, held);
+            }
+        }
+    }
+
+    /// Weighs the claims. Returns the report where the state is a new one, and when to weigh again.
+    pub(crate) fn decide(&mut self, at: Instant) -> (Option<Report>, Option<Instant>) {
+        let mut again: Option<Instant> = None;
+        let mut sooner = |moment: Instant| again = Some(again.map_or(moment, |known| known.min(moment)));
+        let Some(mut winner) = (!self.held.is_empty()).then_some(0) else { return (None, None) };
+        for rival in 1..self.held.len() {
+            let (claim, against) = (&self.held[rival], &self.held[winner]);
+            if claim.state == against.state {
+                "agrees".clone_into(&mut self.held[rival].verdict);
+                continue;
+            }
+            // Whoever agrees with the winner and is trusted more than the rival keeps its claim fresh.
+            let agreeing = self.held[..rival].iter().filter(|other| other.state == against.state);
+            let renewed = agreeing.map(|other| other.renewed).max().unwrap_or(against.renewed);
+            let due = claim.since.max(renewed) + patience(against, claim);
+            if claim.since >= against.since && at >= due {
+                self.held[winner].verdict = format!("older than what {} says", claim.source.as_str());
+                winner = rival;
+            } else {
+                if claim.since >= against.since {
+                    sooner(due);
+                }
+                self.held[rival].verdict = format!("{} is trusted more", against.source.as_str());
+            }
+        }
+        let won = &self.held[winner];
+        let settled = won.since + self.settle;
+        if won.state == State::Idle && self.report.state != State::Idle && at < settled {
+            sooner(settled);
+            return (None, again);
+        }
+        let decided = format!("{} says {}: {}", won.source.as_str(), won.state.as_str(), won.rule);
+        let (state, source, evidence) = (won.state, won.source, won.evidence.clone());
+        "decided".clone_into(&mut self.held[winner].verdict);
+        self.decided = decided;
+        let new = state != self.report.state;
+        if new {
+            self.report.since = now();
+        }
+        (self.report.state, self.report.source, self.report.evidence) = (state, source, evidence);
+        (new.then(|| self.report.clone()), again)
+    }
+
+    pub(crate) fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Which rule decided.
+    pub(crate) fn decided(&self) -> &str {
+        &self.decided
+    }
+
+    /// What every source says.
+    pub(crate) fn claims(&self) -> Vec<Claim> {
+        let claims = self.held.iter().map(|held| Claim {
+            source: held.source,
+            state: held.state,
+            since: held.moment,
+            rule: held.rule.clone(),
+            evidence: held.evidence.clone(),
+            verdict: held.verdict.clone(),
+        });
+        claims.collect()
+    }
+}
+
+/// How long a less trusted claim must stand against a more trusted one.
+fn patience(against: &Held, claim: &Held) -> Duration {
+    let millis = match (against.source, against.state, claim.state) {
+        // Typing at a question is the worst that can happen: it is believed at once.
+        (_, _, State::Asking) => 0,
+        (Source::Agent, State::Asking, _) => 700,
+        (Source::Agent, State::Idle, State::Working) => 1_000,
+        (Source::Agent, _, _) => 3_000,
+        (Source::Terminal, State::Idle, State::Working) => 500,
+        (Source::Terminal, _, _) => 1_500,
+        _ => 1_000,
+    };
+    Duration::from_millis(millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Court {
+        judge: Judge,
+        start: Instant,
+    }
+
+    impl Court {
+        fn new() -> Self {
+            let first = Report {
+                state: State::Starting,
+                source: Source::Life,
+                since: Millis(0),
+                evidence: String::new(),
+            };
+            Self { judge: Judge::new(first, Duration::from_millis(300)), start: Instant::now() }
+        }
+
+        fn hear(&mut self, at: u64, source: Source, state: Option<State>, evidence: &str) {
+            let saying = state.map(|state| Saying { state, rule: "r".into(), evidence: evidence.into() });
+            self.judge.hear(source, saying, self.start + Duration::from_millis(at));
+        }
+
+        fn at(&mut self, at: u64) -> State {
+            self.judge.decide(self.start + Duration::from_millis(at));
+            self.judge.report().state
+        }
+    }
+
+    #[test]
+    fn idle_counts_once_it_has_stood_for_a_while() {
+        let mut court = Court::new();
+        court.hear(0, Source::Screen, Some(State::Idle), "❯");
+        let (new, again) = court.judge.decide(court.start);
+        assert_eq!((new, again), (None, Some(court.start + Duration::from_millis(300))));
+        court.hear(100, Source::Screen, Some(State::Working), "esc to interrupt");
+        assert_eq!(court.at(100), State::Working);
+        court.hear(150, Source::Screen, Some(State::Idle), "❯");
+        assert_eq!(court.at(449), State::Working);
+        assert_eq!(court.at(450), State::Idle);
+    }
+
+    #[test]
+    fn a_question_on_the_screen_is_believed_at_once() {
+        let mut court = Court::new();
+        court.hear(0, Source::Agent, Some(State::Working), "turn.started");
+        court.hear(10, Source::Screen, Some(State::Asking), "Do you want to proceed?");
+        assert_eq!(court.at(10), State::Asking);
+        court.hear(500, Source::Screen, Some(State::Working), "esc to interrupt");
+        assert_eq!(court.at(500), State::Working);
+    }
+
+    #[test]
+    fn a_hook_that_went_stale_gives_way_to_a_screen_that_stands() {
+        let mut court = Court::new();
+        court.hear(0, Source::Agent, Some(State::Working), "turn.started");
+        assert_eq!(court.at(0), State::Working);
+        court.hear(1_000, Source::Screen, Some(State::Idle), "❯");
+        assert_eq!(court.at(3_900), State::Working);
+        assert_eq!(court.at(4_000), State::Idle);
+        court.hear(5_000, Source::Agent, Some(State::Working), "turn.started again");
+        // The same state heard again is not a new claim, but it is a fresh one.
+        assert_eq!(court.at(5_000), State::Working);
+    }
+
+    #[test]
+    fn a_spinner_that_turns_outweighs_a_screen_that_looks_idle() {
+        let mut court = Court::new();
+        for turn in 0..50 {
+            court.hear(turn * 100, Source::Terminal, Some(State::Working), &format!("title {turn}"));
+            court.hear(turn * 100 + 1, Source::Screen, Some(State::Idle), "›");
+            assert_eq!(court.at(turn * 100 + 2), State::Working, "after {turn} turns");
+        }
+        assert_eq!(court.at(4_900 + 1_499), State::Working);
+        assert_eq!(court.at(4_900 + 1_500), State::Idle);
+    }
+
+    #[test]
+    fn an_older_contradiction_never_wins() {
+        let mut court = Court::new();
+        court.hear(0, Source::Screen, Some(State::Working), "esc");
+        court.hear(10, Source::Agent, Some(State::Idle), "turn.ended");
+        assert_eq!(court.at(20_000), State::Idle);
+        let claims = court.judge.claims();
+        assert_eq!(claims[0].verdict, "decided");
+        assert_eq!(claims[1].verdict, "agent is trusted more");
+        court.hear(20_000, Source::Agent, None, "");
+        assert_eq!(court.at(20_000), State::Working);
+    }
+}

@@ -1,0 +1,91 @@
+use std::time::Instant;
+
+use wharf_agents::{Composer, Look};
+use wharf_model::{Claim, Explanation, Millis, Offset, Question, Report};
+
+/// Who owns a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Foreground {
+    /// Whether it is the session's own command, and no child that it waits for.
+    pub(crate) own: bool,
+    /// Whether the owner waits in a read of its terminal.
+    pub(crate) reads: bool,
+}
+
+/// What is seen of a session at one moment: whoever types looks at this first.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    /// Everything before this place in the log is in it.
+    pub(crate) offset: Offset,
+    /// Grows whenever the screen shows something else.
+    pub(crate) generation: u64,
+    /// Since when the screen has been still.
+    pub(crate) still: Instant,
+    pub(crate) rows: Vec<String>,
+    pub(crate) cursor: (usize, usize),
+    /// Whether the application takes a paste as one piece.
+    pub(crate) paste: bool,
+    pub(crate) composer: Option<Composer>,
+    pub(crate) question: Option<Question>,
+    pub(crate) report: Report,
+    pub(crate) claims: Vec<Claim>,
+    pub(crate) decided: String,
+    pub(crate) attached: u32,
+    pub(crate) last_input: Option<Millis>,
+}
+
+impl Seen {
+    /// Whether there is a rule or signal that tells this session's states.
+    pub(crate) fn is_judged(&self) -> bool {
+        !self.claims.is_empty()
+    }
+
+    /// Whether the sources agree on the state that is reported.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.claims.iter().any(|claim| claim.verdict == "decided" && claim.state == self.report.state)
+    }
+
+    /// Why it is in its state.
+    pub(crate) fn explain(&self, profile: &str) -> Explanation {
+        Explanation {
+            report: self.report.clone(),
+            decided: self.decided.clone(),
+            claims: self.claims.clone(),
+            profile: profile.to_owned(),
+            composer: self.composer.as_ref().map(|composer| composer.text.clone()),
+        }
+    }
+
+    /// The text before the cursor, in its row.
+    pub(crate) fn before_cursor(&self) -> String {
+        let row = self.rows.get(self.cursor.0).map_or("", String::as_str);
+        row.chars().take(self.cursor.1).collect()
+    }
+}
+
+/// What stands on a screen and what the terminal said, as profiles look at it.
+pub(crate) struct Sight {
+    pub(crate) rows: Vec<String>,
+    pub(crate) cursor: (usize, usize),
+    pub(crate) title: String,
+    pub(crate) alternate: bool,
+    pub(crate) paste: bool,
+    pub(crate) progress: Option<String>,
+    pub(crate) status: Option<String>,
+    pub(crate) shell_phase: Option<String>,
+}
+
+impl Sight {
+    pub(crate) fn look(&self, foreground: Option<Foreground>) -> Look<'_> {
+        Look {
+            rows: &self.rows,
+            cursor: self.cursor,
+            title: &self.title,
+            alternate: self.alternate,
+            progress: self.progress.as_deref(),
+            status: self.status.as_deref(),
+            shell_phase: self.shell_phase.as_deref(),
+            foreground: foreground.map(|foreground| foreground.own),
+        }
+    }
+}

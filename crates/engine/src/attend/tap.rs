@@ -1,0 +1,160 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use wharf_log::{Chunk, Reader};
+use wharf_model::{Home, Offset, SessionId};
+use wharf_screen::Queries;
+
+use super::attention::lock;
+use crate::handle::Handle;
+use crate::platform::Watches;
+use crate::shared::Shared;
+
+/// How much of a burst is looked at: a program that asks its terminal something waits for the answer.
+const TAIL: u64 = 64 * 1024;
+/// How often the sessions that print are looked at.
+const PACE: Duration = Duration::from_millis(15);
+
+/// Hears when a session that nobody attends prints something, and wakes its attendant where there is need: an agent is
+/// always attended when it stirs; any other program when it asks its terminal a question, because it waits for the answer.
+///
+/// One watch descriptor serves all sessions, and a flood costs no more than a look at its end now and then.
+pub(crate) struct Tap {
+    watched: Mutex<Watched>,
+    watches: Option<Watches>,
+    /// Tells that a session is new here: it may have printed before it was watched.
+    fresh: Notify,
+}
+
+#[derive(Default)]
+struct Watched {
+    sessions: HashMap<i32, Session>,
+    numbers: HashMap<SessionId, i32>,
+    fresh: Vec<i32>,
+}
+
+struct Session {
+    handle: Weak<Handle>,
+    /// Whether it is woken whenever it prints.
+    agent: bool,
+    queries: Queries,
+    /// Where the next look begins.
+    from: Offset,
+}
+
+impl Tap {
+    pub(crate) fn new() -> Self {
+        let watches = Watches::new();
+        if let Err(error) = &watches {
+            tracing::warn!(%error, "sessions that nobody looks at get no answers from their terminal");
+        }
+        Self { watched: Mutex::default(), watches: watches.ok(), fresh: Notify::new() }
+    }
+
+    /// Watches a session from a place in its log on.
+    pub(crate) fn watch(&self, shared: &Shared, handle: &Arc<Handle>, agent: bool, from: Offset) {
+        let Some(watches) = &self.watches else { return };
+        let log = shared.home.session(&handle.id).join(Home::LOG);
+        let mut watched = lock(&self.watched);
+        match watches.add(&log) {
+            Ok(Some(number)) => {
+                watched.numbers.insert(handle.id.clone(), number);
+                let session =
+                    Session { handle: Arc::downgrade(handle), agent, queries: Queries::default(), from };
+                watched.sessions.insert(number, session);
+                watched.fresh.push(number);
+                self.fresh.notify_one();
+            }
+            // A backend that keeps no log here answers its terminals itself.
+            Ok(None) => {}
+            Err(error) => tracing::warn!(session = %handle.id, %error, "a session's log cannot be watched"),
+        }
+    }
+
+    /// Watches a session no longer.
+    pub(crate) fn leave(&self, id: &SessionId) {
+        let mut watched = lock(&self.watched);
+        let Some(number) = watched.numbers.remove(id) else { return };
+        watched.sessions.remove(&number);
+        if let Some(watches) = &self.watches {
+            watches.remove(number);
+        }
+    }
+
+    /// Listens until the engine closes.
+    pub(crate) async fn listen(shared: Arc<Shared>) {
+        let Some(watches) = &shared.tap.watches else { return };
+        let closed = shared.closed();
+        tokio::pin!(closed);
+        loop {
+            let stirred = tokio::select! {
+                () = &mut closed => return,
+                stirred = watches.stirred() => stirred,
+                () = shared.tap.fresh.notified() => Ok(std::mem::take(&mut lock(&shared.tap.watched).fresh)),
+            };
+            let stirred = match stirred {
+                Ok(stirred) => stirred,
+                Err(error) => {
+                    tracing::warn!(%error, "logs are not watched any more");
+                    return;
+                }
+            };
+            for number in stirred {
+                shared.tap.look(&shared, number);
+            }
+            tokio::select! {
+                () = &mut closed => return,
+                () = tokio::time::sleep(PACE) => {}
+            }
+        }
+    }
+
+    fn look(&self, shared: &Arc<Shared>, number: i32) {
+        let mut watched = lock(&self.watched);
+        let Some(session) = watched.sessions.get_mut(&number) else { return };
+        let Some(handle) = session.handle.upgrade() else { return };
+        let attention = handle.attention();
+        if attention.is_some_and(|attention| attention.is_attended()) {
+            return;
+        }
+        let asked = session.agent || session.asks(shared, &handle);
+        let from = session.from;
+        drop(watched);
+        if asked {
+            shared.attention_from(&handle, from).attend(shared, &handle);
+        }
+    }
+}
+
+impl Session {
+    /// Whether what was printed since the last look holds a question to the terminal.
+    fn asks(&mut self, shared: &Shared, handle: &Handle) -> bool {
+        let log = shared.home.session(&handle.id).join(Home::LOG);
+        let Ok((_, end)) = Reader::bounds(&log) else { return false };
+        if handle.session().attached > 0 {
+            // Whoever is attached has a terminal that answers.
+            self.from = end;
+            return false;
+        }
+        let from = self.from.0.max(end.0.saturating_sub(TAIL));
+        let Ok(mut reader) = Reader::open(&log, Offset(from)) else { return false };
+        let mut buffer = vec![0; TAIL as usize];
+        let mut asked = false;
+        while let Ok(Chunk::Data { offset, len }) = reader.read(&mut buffer) {
+            asked |= self.queries.scan(&buffer[..len]);
+            if asked {
+                break;
+            }
+            self.from = offset + len as u64;
+            if self.from >= end {
+                break;
+            }
+        }
+        if !asked && let Some(attention) = handle.attention() {
+            attention.answered_to(self.from);
+        }
+        asked
+    }
+}

@@ -1,0 +1,123 @@
+//! Putting a text into the composer.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wharf_agents::Prepared;
+use wharf_model::{Code, Failure, Message, Progress};
+
+use super::attention::lock;
+use super::courier::{Courier, SETTLED};
+use super::proof::{Place, Proof};
+use super::queue::{Facts, Intent};
+use super::seen::Seen;
+use super::typing::bytes_of;
+use crate::Result;
+use crate::shared::now;
+
+/// How long a text may take to show in the composer.
+const SHOWS: Duration = Duration::from_secs(5);
+/// The longest line that a terminal in canonical mode takes whole.
+const CANONICAL: usize = 4_095;
+
+impl Courier {
+    /// Puts the text into the composer, and sees that the application has read it.
+    pub(super) async fn write(
+        &mut self,
+        message: &Message,
+        prepared: &Prepared,
+        seen: &Seen,
+        proof: &Proof,
+    ) -> Result<()> {
+        let attention = Arc::clone(&self.typist.attention);
+        let (bytes, how) = self.bytes(message, prepared, seen).await?;
+        attention.intend(&message.id, Intent::Write)?;
+        self.typist.write(&bytes).await?;
+        let read = self.typist.read().await?;
+        if !read && self.typist.pending().await?.is_some() {
+            return Err(Failure::new(
+                Code::Unconfirmed,
+                "the application stopped reading before it had all of it",
+            )
+            .hint("it was not submitted; `wharf capture` shows what arrived"));
+        }
+        let read_at = Instant::now();
+        // A program that shows nothing of what it reads is not waited for long.
+        let shows = if seen.composer.is_some() { SHOWS } else { Duration::from_millis(600) };
+        let before = seen.generation;
+        let shown = self
+            .typist
+            .until(Instant::now() + shows, |now| match proof.place(now) {
+                Place::There => true,
+                Place::Other => now.composer.as_ref().is_some_and(|composer| !composer.empty),
+                Place::Gone => false,
+                Place::Unseen => now.generation != before,
+            })
+            .await?;
+        let quiet = SETTLED.0.max(Duration::from_millis(attention.profile.keys.pause));
+        tokio::time::sleep_until((read_at + quiet).into()).await;
+        self.typist.still(quiet, Instant::now() + SETTLED.1).await?;
+        let notes = if prepared.notes.is_empty() {
+            String::new()
+        } else {
+            format!("; {}", prepared.notes.join("; "))
+        };
+        let echo = if shown.is_some() {
+            "read and shown"
+        } else if read {
+            "read"
+        } else {
+            "typed"
+        };
+        let evidence = format!("{} bytes {how}, {echo} by the application{notes}", bytes.len());
+        *lock(&attention.typed) = now();
+        attention.step(&message.id, Progress::Written, evidence, Facts::default())?;
+        Ok(())
+    }
+
+    /// The bytes that put a text into the composer, and the word for how.
+    pub(super) async fn bytes(
+        &self,
+        message: &Message,
+        prepared: &Prepared,
+        seen: &Seen,
+    ) -> Result<(Vec<u8>, &'static str)> {
+        let session = self.typist.handle.session();
+        let text = &prepared.text;
+        if !session.tty {
+            return Ok((text.clone().into_bytes(), "into its pipe"));
+        }
+        if seen.paste {
+            // As terminals paste: line ends are returns, and the markers keep them from submitting.
+            let inner = text.replace('\n', "\r");
+            return Ok((format!("\u{1b}[200~{inner}\u{1b}[201~").into_bytes(), "in one paste"));
+        }
+        let canonical = self.typist.pending().await?.is_some_and(|pending| pending.canonical);
+        if canonical {
+            if let Some(line) = text.lines().find(|line| line.len() > CANONICAL) {
+                let message = format!(
+                    "a line of {} bytes cannot arrive: this terminal is in line mode and cuts lines at {CANONICAL}",
+                    line.len()
+                );
+                return Err(
+                    Failure::new(Code::Refused, message).hint("break the line, or send the name of a file")
+                );
+            }
+            return Ok((text.clone().into_bytes(), "typed in lines"));
+        }
+        if prepared.needs_paste && !message.manner.raw {
+            let newline = self.typist.attention.profile.keys.newline.as_deref();
+            let Some(newline) = newline.filter(|_| !text.contains('\t')) else {
+                return Err(Failure::new(
+                    Code::Refused,
+                    "the application takes no paste, and typed line breaks or tabs would submit a part or complete a word",
+                )
+                .hint("send one line, or with --raw to type it as it is"));
+            };
+            let newline = bytes_of(newline)?;
+            let lines: Vec<&[u8]> = text.split('\n').map(str::as_bytes).collect();
+            return Ok((lines.join(&newline[..]), "typed"));
+        }
+        Ok((text.replace('\n', "\r").into_bytes(), "typed"))
+    }
+}

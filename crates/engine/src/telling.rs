@@ -1,0 +1,187 @@
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use wharf_model::{Code, Event, Failure, SessionId, State};
+
+use crate::Result;
+use crate::attend::{Attention, Told, lock, profiles};
+use crate::engine::Engine;
+use crate::handle::Handle;
+use crate::shared::now;
+
+/// The largest event that is taken.
+const LARGEST: usize = 16 << 20;
+
+/// The events of a session, one after the other.
+pub struct EventStream {
+    handle: Arc<Handle>,
+    attention: Arc<Attention>,
+    last: watch::Receiver<u64>,
+    after: u64,
+    ready: VecDeque<Event>,
+}
+
+impl EventStream {
+    /// The next event. At the end of what there is, waits for more with `follow`; `None` once there will be none.
+    pub async fn next(&mut self, follow: bool) -> Result<Option<Event>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                self.after = event.seq;
+                return Ok(Some(event));
+            }
+            let over = self.handle.is_over();
+            if *self.last.borrow_and_update() > self.after {
+                self.ready = self.attention.events.after(self.after)?.into();
+                if self.ready.is_empty() {
+                    // The file went away under us.
+                    self.after = *self.last.borrow();
+                }
+                continue;
+            }
+            if !follow || over {
+                return Ok(None);
+            }
+            let mut changes = self.handle.watch();
+            tokio::select! {
+                changed = self.last.changed() => {
+                    if changed.is_err() {
+                        return Ok(None);
+                    }
+                }
+                changed = changes.wait_for(|session| session.state.is_over()) => drop(changed),
+            }
+        }
+    }
+}
+
+/// An agent profile, as `wharf agents` lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AgentSummary {
+    /// Its name.
+    pub name: String,
+    /// The program's name, for people.
+    pub title: String,
+    /// The programs that it is for.
+    pub programs: Vec<String>,
+    /// Where one of them is installed.
+    pub installed: Option<String>,
+}
+
+/// What is told of a session, and to whom.
+impl Engine {
+    /// The events of a session after a number.
+    pub async fn events(&self, key: &str, after: u64) -> Result<EventStream> {
+        let handle = self.handle(key).await?;
+        let attention = self.shared.attention(&handle);
+        attention.begun(&handle);
+        let last = attention.events.last()?;
+        Ok(EventStream { handle, attention, last, after, ready: VecDeque::new() })
+    }
+
+    /// The events of a session from now on.
+    pub(crate) fn new_events(&self, handle: &Arc<Handle>) -> Result<EventStream> {
+        let attention = self.shared.attention(handle);
+        let last = attention.events.last()?;
+        let after = *last.borrow();
+        Ok(EventStream { handle: Arc::clone(handle), attention, last, after, ready: VecDeque::new() })
+    }
+
+    /// Takes an event that a session's own programs tell. Kinds that are known move its state; all are kept.
+    pub async fn tell(&self, id: &SessionId, source: &str, kind: &str, data: Value) -> Result<Event> {
+        let handle = self.handle(id.as_str()).await?;
+        let attention = self.shared.attention(&handle);
+        attention.begun(&handle);
+        if kind.is_empty() || kind.len() > 200 {
+            return Err(Failure::new(Code::Invalid, "an event has a kind of at most 200 bytes"));
+        }
+        if serde_json::to_vec(&data).map_or(0, |text| text.len()) > LARGEST {
+            return Err(Failure::new(Code::TooLong, format!("an event of more than {LARGEST} bytes")));
+        }
+        let state = match kind {
+            "turn.started" | "tool.started" | "tool.ended" => Some(State::Working),
+            "turn.ended" => Some(State::Idle),
+            "permission.asked" => Some(State::Asking),
+            "state" => data.get("state").and_then(|state| serde_json::from_value(state.clone()).ok()),
+            _ => None,
+        };
+        let state = state.filter(|state| matches!(state, State::Idle | State::Working | State::Asking));
+        self.told(&handle, &attention, source, kind, state, data)
+    }
+
+    /// Takes what an agent's hook says: the profile translates it.
+    pub async fn hook(&self, id: &SessionId, agent: Option<&str>, payload: Value) -> Result<()> {
+        let handle = self.handle(id.as_str()).await?;
+        let attention = self.shared.attention(&handle);
+        attention.begun(&handle);
+        let profile = match agent {
+            Some(name) if name != attention.profile.name => {
+                let dir = handle.ticket().spec.dir.clone();
+                profiles(&self.shared.home, dir.as_path())?.named(name)?
+            }
+            _ => Arc::clone(&attention.profile),
+        };
+        for told in wharf_agents::hooks::translate(&profile, &payload) {
+            self.told(&handle, &attention, "hook", &told.kind, told.state, told.data)?;
+        }
+        Ok(())
+    }
+
+    fn told(
+        &self,
+        handle: &Arc<Handle>,
+        attention: &Arc<Attention>,
+        source: &str,
+        kind: &str,
+        state: Option<State>,
+        data: Value,
+    ) -> Result<Event> {
+        if kind == "turn.started"
+            && let Some(prompt) = data.get("prompt").and_then(Value::as_str)
+        {
+            *lock(&attention.prompt) = Some((now(), prompt.to_owned()));
+        }
+        let event = attention.events.add(attention.answered(), source, kind, data)?;
+        if state.is_some() && !handle.is_over() {
+            let evidence = format!("{source} told {kind} (event {})", event.seq);
+            lock(&attention.told).push(Told { kind: kind.to_owned(), state, evidence });
+            attention.tidings.notify_one();
+            attention.attend(&self.shared, handle);
+        }
+        Ok(event)
+    }
+
+    /// The agent profiles that there are.
+    pub fn agents(&self, dir: &std::path::Path) -> Result<Vec<AgentSummary>> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let found = |program: &String| {
+            let mut places = std::env::split_paths(&path).map(|place| place.join(program));
+            places.find(|place| !program.contains('/') && place.is_file())
+        };
+        let profiles = profiles(&self.shared.home, dir)?;
+        let summaries = profiles.iter().map(|profile| AgentSummary {
+            name: profile.name.clone(),
+            title: profile.title.clone(),
+            programs: profile.programs.clone(),
+            installed: profile.programs.iter().find_map(found).map(|path| path.display().to_string()),
+        });
+        Ok(summaries.collect())
+    }
+}
+
+impl Attention {
+    /// Has the stream begin with the session's own beginning, and, where it is over, hold its end.
+    pub(crate) fn begun(&self, handle: &Handle) {
+        let Ok(last) = self.events.last() else { return };
+        let session = handle.session();
+        if *last.borrow() == 0 {
+            let data = json!({ "name": session.name, "run": session.run, "created": session.created });
+            self.note("engine", "session.created", data);
+            if session.state.is_over() {
+                self.note("engine", "exit", json!(session.exit));
+            }
+        }
+    }
+}

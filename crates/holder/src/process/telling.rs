@@ -1,0 +1,42 @@
+//! What peers are told of the session.
+
+use super::channel::Channel;
+use super::holder::Holder;
+use super::peer::Role;
+use crate::frame::Kind;
+use crate::wire::{ANSWERS, FEATURES, Hello, Status};
+
+impl Holder {
+    /// The session as it is.
+    pub(super) fn status(&self) -> Status {
+        Status {
+            attached: self.peers.iter().filter(|peer| peer.role != Role::Program).count() as u32,
+            pid: self.command.pid,
+            size: self.size,
+            last_input: self.last_input,
+            input_closed: self.channel.sink().is_none(),
+            dropped: self.dropped,
+        }
+    }
+
+    /// Who we are and what we can do.
+    pub(super) fn hello(&self) -> Hello {
+        let answers = matches!(self.channel, Channel::Pane(_)).then_some(&ANSWERS);
+        let features = FEATURES.iter().chain(answers).map(|feature| (*feature).to_owned()).collect();
+        Hello {
+            role: "holder".into(),
+            features,
+            version: env!("CARGO_PKG_VERSION").into(),
+            status: Some(self.status()),
+            log_start: self.log.start(),
+            log_end: self.log.end(),
+        }
+    }
+
+    /// Tells programs what changed.
+    pub(super) fn news(&mut self) {
+        let json = serde_json::to_vec(&self.status()).unwrap_or_default();
+        // One that lets news pile up is cut off; it finds us again when it wants to.
+        self.peers.retain_mut(|peer| peer.role != Role::Program || peer.answer(Kind::News, 0, &json));
+    }
+}

@@ -1,0 +1,223 @@
+//! What stands on the screen.
+
+use wharf_model::Size;
+use wharf_screen::{Format, Mouse, MouseEncoding, Screen, What};
+
+fn sized(cols: u16, rows: u16, output: &str) -> Screen {
+    let mut screen = Screen::new(Size { cols, rows }, 100);
+    let _ = screen.feed(output.as_bytes());
+    screen
+}
+
+fn plain(screen: &Screen, what: What) -> String {
+    screen.capture(what, Format::Plain)
+}
+
+#[test]
+fn text_wraps_and_is_joined_again() {
+    let screen = sized(5, 3, "hello world\r\nend");
+    assert_eq!(screen.rows(), [" worl", "d", "end"]);
+    assert_eq!(screen.all(), ["hello world", "end"]);
+    assert_eq!(screen.lines(1), ["end"]);
+    let rows: Vec<_> = screen.visible().into_iter().map(|row| (row.text, row.wrapped)).collect();
+    assert_eq!(rows, [(" worl".into(), true), ("d".into(), false), ("end".into(), false)]);
+    assert_eq!(plain(&screen, What::All), "hello world\nend\n");
+    assert_eq!(plain(&screen, What::Last(1)), "end\n");
+    assert_eq!(plain(&screen, What::Screen), " worl\nd\nend\n");
+}
+
+#[test]
+fn characters_of_every_width() {
+    let text = "漢字 👨\u{200d}👩\u{200d}👧 ❤\u{fe0f} e\u{301} ┌─┐";
+    assert_eq!(sized(40, 2, text).rows()[0], text);
+    // A wide character that does not fit leaves a gap that is no space.
+    let screen = sized(5, 3, "abcd漢x");
+    assert_eq!(screen.rows(), ["abcd", "漢x", ""]);
+    assert_eq!(screen.all(), ["abcd漢x"]);
+    // Half of one is gone, so all of it is.
+    assert_eq!(sized(10, 1, "漢字\x1b[2Gx").rows(), [" x字"]);
+    assert_eq!(sized(10, 1, "漢字\x1b[1G\x1b[P").rows(), [" 字"]);
+    assert_eq!(sized(10, 1, "漢字\x1b[3G\x1b[K").rows(), ["漢"]);
+    assert_eq!(sized(10, 1, "漢字\x1b[4G\x1b[K").rows(), ["漢"]);
+}
+
+#[test]
+fn broken_output_is_shown_as_such() {
+    let mut screen = Screen::new(Size { cols: 20, rows: 2 }, 10);
+    let _ = screen.feed(b"a\xffb\xe2\x82c\x00\x80\xc2\x9bd\x7fe\xed\xa0\x80");
+    assert_eq!(
+        screen.rows()[0],
+        "a\u{fffd}b\u{fffd}cde\u{fffd}\u{fffd}\u{fffd}".replace("\u{fffd}\u{fffd}\u{fffd}", "\u{fffd}")
+    );
+}
+
+#[test]
+fn the_alternate_screen_is_kept_apart() {
+    let mut screen = sized(10, 2, "one\r\ntwo\r\nthree\x1b[?1049h\x1b[Hvim");
+    assert_eq!(screen.rows(), ["vim", ""]);
+    assert_eq!(screen.all(), ["one", "two", "three"]);
+    assert_eq!(plain(&screen, What::All), "one\ntwo\nthree\n── alternate screen ──\nvim\n");
+    assert_eq!(plain(&screen, What::Last(1)), "vim\n");
+    let json: serde_json::Value = serde_json::from_str(&screen.capture(What::All, Format::Json)).unwrap();
+    assert_eq!(json["lines"][3]["marker"], true);
+    let _ = screen.feed(b"\r\n1\r\n2\r\n3\r\n4");
+    screen.resize(Size { cols: 20, rows: 3 });
+    screen.resize(Size { cols: 4, rows: 2 });
+    let _ = screen.feed(b"\x1b[?1049l");
+    assert_eq!(screen.all(), ["one", "two", "three"], "nothing of the other has come in");
+    let _ = screen.feed(b"!\x1b[?1049h");
+    assert_eq!(screen.rows(), ["", ""], "and it begins empty");
+}
+
+#[test]
+fn modes_follow_the_program() {
+    let mut screen = sized(
+        10,
+        4,
+        "\x1b[?2004;1;1004;1006h\x1b[?1002h\x1b=\x1b[?25l\x1b[>1u\x1b[>4;1m\x1b[?2026h\x1b[3;4H",
+    );
+    let modes = screen.modes();
+    assert!(modes.bracketed_paste && modes.application_cursor && modes.application_keypad && modes.focus);
+    assert!(modes.synchronized && modes.wrap && !modes.cursor_visible && !modes.alternate);
+    assert_eq!((modes.mouse, modes.mouse_encoding), (Mouse::Drag, MouseEncoding::Sgr));
+    assert_eq!((modes.kitty, modes.modify_other_keys, modes.cursor), (1, 1, (2, 3)));
+    let _ = screen.feed(b"\x1b[?1049h\x1b[?1002l\x1b[?9h\x1b[?1016h\x1b[?2026l");
+    let modes = screen.modes();
+    assert!(modes.alternate && !modes.synchronized);
+    assert_eq!((modes.mouse, modes.mouse_encoding, modes.kitty), (Mouse::Press, MouseEncoding::Pixels, 0));
+    let _ = screen.feed(b"\x1bc");
+    assert_eq!(screen.modes(), Screen::new(screen.size(), 0).modes());
+}
+
+#[test]
+fn a_page_holds_nothing_that_runs() {
+    let screen = sized(
+        60,
+        4,
+        "<script>&\"'\x1b[1;31mred\x1b[m\x1b]8;;javascript:alert(1)\x07bad\x1b]8;;\x07 \x1b]8;;https://a.b/?\"><x\x07good\x1b]8;;\x07\r\n\x1b[7minverse",
+    );
+    let html = screen.capture(What::Screen, Format::Html);
+    assert!(html.contains("&lt;script&gt;&amp;&quot;&#39;"), "{html}");
+    assert!(html.contains("<span style=\"color:#cd0000;font-weight:bold;\">red</span>bad "), "{html}");
+    assert!(html.contains("href=\"https://a.b/?&quot;&gt;&lt;x\">good</a>"), "{html}");
+    assert!(html.contains("<span style=\"color:#000000;background:#e5e5e5;\">inverse</span>"), "{html}");
+    assert!(!html.contains("javascript") && !html.contains("<script"), "{html}");
+}
+
+#[test]
+fn colours_are_captured() {
+    let output = "plain \x1b[1;32mbold green\x1b[m \x1b[48;5;17mdeep\x1b[m\x1b[K\r\n\x1b]8;;https://a.b\x07link\x1b]8;;\x07";
+    let screen = sized(40, 3, output);
+    let ansi = screen.capture(What::Screen, Format::Ansi);
+    assert_eq!(
+        ansi,
+        "plain \x1b[0;1;32mbold green\x1b[0m \x1b[0;48;5;17mdeep\x1b[0m\n\x1b]8;;https://a.b\x1b\\link\x1b]8;;\x1b\\\n"
+    );
+    let json: serde_json::Value = serde_json::from_str(&screen.capture(What::Screen, Format::Json)).unwrap();
+    let runs = &json["lines"][0]["runs"];
+    assert_eq!(runs[1], serde_json::json!({"text": "bold green", "fg": "green", "bold": true}));
+    assert_eq!(runs[3], serde_json::json!({"text": "deep", "bg": "#00005f"}));
+    assert_eq!(json["lines"][1]["runs"][0]["link"], "https://a.b");
+    assert_eq!(json["size"], serde_json::json!({"cols": 40, "rows": 3}));
+    assert_eq!(json["modes"]["cursor"], serde_json::json!([1, 4]));
+}
+
+#[test]
+fn the_cursor_keeps_its_place_in_the_text() {
+    let mut screen = sized(20, 6, "first\r\nsecond line of text\r\nthird\r\n\r\nfifth\x1b[2;8H");
+    for (cols, rows) in [(10, 6), (40, 6), (6, 4), (20, 3), (20, 6)] {
+        screen.resize(Size { cols, rows });
+        let (row, col) = screen.modes().cursor;
+        let text: String = screen.rows()[usize::from(row)].chars().skip(col.into()).collect();
+        assert!(
+            "line of text".starts_with(text.trim_end()),
+            "{cols}×{rows}: {text:?} in {:?}",
+            screen.rows()
+        );
+    }
+    assert_eq!(screen.all(), ["first", "second line of text", "third", "", "fifth"]);
+}
+
+#[test]
+fn any_size_is_borne() {
+    for (cols, rows) in [(0, 0), (1, 1), (1, 100), (65535, 65535), (65535, 1), (1, 65535), (80, 24)] {
+        let mut screen = sized(cols, rows, "hello 漢字\r\n\x1b[999;999Hx\x1b[65535S\x1b[65535b");
+        screen.resize(Size { cols: rows, rows: cols });
+        let _ = screen.feed("again 漢字".as_bytes());
+        assert!(!plain(&screen, What::All).is_empty());
+        assert_eq!(screen.size(), Size { cols: rows, rows: cols });
+    }
+}
+
+#[test]
+fn hostile_output_costs_bounded_memory_and_time() {
+    let mut screen = Screen::new(Size { cols: 80, rows: 24 }, 1000);
+    // A million parameters; strings without an end; marks upon marks; titles and keyboards pushed for ever.
+    let _ = screen.feed(&[b"\x1b[".as_slice(), &b"1;".repeat(1 << 20), b"m"].concat());
+    let _ = screen.feed(&[b"\x1b]2;".as_slice(), &b"x".repeat(4 << 20), b"\x1b\\"].concat());
+    let _ = screen.feed(&[b"\x1bPq".as_slice(), &b"#".repeat(4 << 20), b"\x1b\\"].concat());
+    let _ = screen.feed(&[b"e".as_slice(), &"\u{301}".repeat(1 << 20).into_bytes()].concat());
+    let _ = screen.feed(&b"\x1b[22t\x1b[>1u\x1b7\x1b]133;A\x07".repeat(10_000));
+    let _ = screen.feed(&b"\x1b[3g\x1b[65535Z\x1b[65535I".repeat(10_000));
+    let _ = screen.feed(b"\x1b[m");
+    assert_eq!(screen.rows()[0].chars().count(), 33, "a letter and as many marks as a cell holds");
+    assert_eq!(screen.title(), "");
+    assert!(screen.checkpoint().len() < 64 << 10, "{}", screen.checkpoint().len());
+}
+
+#[test]
+fn a_foreign_checkpoint_is_none() {
+    let good = sized(10, 2, "hello").checkpoint();
+    assert!(Screen::restore(&good).is_some());
+    assert!(Screen::restore(b"").is_none());
+    assert!(Screen::restore(b"wharf-screen 9\n{}\n").is_none());
+    for cut in 0..good.len().min(40) {
+        let _ = Screen::restore(&good[..cut]);
+    }
+}
+
+#[test]
+fn only_what_changed_is_told() {
+    let mut screen = sized(10, 3, "a\r\nb\r\nc");
+    let first = screen.since("");
+    assert!(first.whole);
+    assert_eq!(first.rows, [(0, "a".into()), (1, "b".into()), (2, "c".into())]);
+    assert_eq!(screen.since(&first.cursor).rows, []);
+    let _ = screen.feed(b"\x1b[2;1HB");
+    let second = screen.since(&first.cursor);
+    assert_eq!((second.rows, second.whole), (vec![(1, "B".to_owned())], false));
+    assert_eq!(screen.since(&first.cursor).rows, [(1, "B".into())], "an older cursor still works");
+    let _ = screen.feed(b"\x1b[3;1H\r\nd\r\ne");
+    let third = screen.since(&second.cursor);
+    assert_eq!(third.scrolled, ["a", "B"]);
+    assert_eq!(third.rows, [(0, "c".into()), (1, "d".into()), (2, "e".into())]);
+    for foreign in ["x", "1-2-3-4", &third.cursor[1..], "----"] {
+        assert!(screen.since(foreign).whole, "{foreign}");
+    }
+    screen.resize(Size { cols: 12, rows: 3 });
+    assert!(screen.since(&third.cursor).whole, "rows are others now");
+    let other = sized(10, 3, "a").since(&third.cursor);
+    assert!(other.whole, "another screen's cursor");
+}
+
+#[test]
+fn clearing_an_empty_screen_leaves_no_lines_behind() {
+    let screen = sized(10, 3, "\x1b[2J\x1b[2J\x1b[Htext\x1b[2J\x1b[H\x1b[2J");
+    assert_eq!(screen.all(), ["text"]);
+    assert_eq!(sized(10, 3, "one\r\ntwo\x1b[1J").rows(), ["", "", ""]);
+}
+
+#[test]
+fn a_repaint_goes_on_where_output_stopped() {
+    let mut screen = sized(20, 3, "text\x1b[3");
+    let repaint = screen.repaint();
+    let mut other = Screen::new(screen.size(), 100);
+    for screen in [&mut screen, &mut other] {
+        if screen.rows()[0].is_empty() {
+            let _ = screen.feed(&repaint);
+        }
+        let _ = screen.feed(b"1mred");
+    }
+    assert_eq!(other.capture(What::All, Format::Ansi), screen.capture(What::All, Format::Ansi));
+    assert_eq!(screen.repaint_last(0), other.repaint_last(0));
+}

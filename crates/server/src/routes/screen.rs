@@ -1,0 +1,111 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+use serde::Deserialize;
+use tokio::time::Instant;
+use wharf_api::{OFFSET_HEADER, ScreenChanges, ScreenRow};
+use wharf_engine::{Format, What};
+use wharf_model::{Code, Failure, Size};
+
+use crate::app::App;
+use crate::input;
+use crate::refusal::{Answer, Refusal};
+
+/// How long a change is waited for at most.
+const LONGEST: Duration = Duration::from_secs(60);
+/// How long a screen may take to have its terminal's size, and how often it is looked.
+const RESIZED: Duration = Duration::from_millis(250);
+const AGAIN: Duration = Duration::from_millis(10);
+
+#[derive(Deserialize)]
+pub(super) struct Capture {
+    what: Option<String>,
+    lines: Option<usize>,
+    format: Option<String>,
+}
+
+pub(super) async fn capture(
+    State(app): State<Arc<App>>,
+    input::Key(key): input::Key,
+    input::Query(query): input::Query<Capture>,
+) -> Answer<impl IntoResponse> {
+    let what = match (query.what.as_deref(), query.lines) {
+        (Some("all"), None) => What::All,
+        (Some("last") | None, Some(lines)) => What::Last(lines),
+        (Some("screen") | None, None) => What::Screen,
+        _ => return Err(Refusal::invalid("what is captured is screen, all, or last with lines")),
+    };
+    let (format, media_type) = match query.format.as_deref() {
+        None | Some("plain") => (Format::Plain, "text/plain; charset=utf-8"),
+        Some("ansi") => (Format::Ansi, "text/plain; charset=utf-8"),
+        Some("html") => (Format::Html, "text/html; charset=utf-8"),
+        Some("json") => (Format::Json, "application/json"),
+        Some(_) => return Err(Refusal::invalid("the format is plain, ansi, html or json")),
+    };
+    let text = app.engine.capture(&key, what, format).await?;
+    Ok(([(header::CONTENT_TYPE, media_type)], text))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Since {
+    since: Option<String>,
+    #[serde(default)]
+    wait_ms: u64,
+}
+
+pub(super) async fn changes(
+    State(app): State<Arc<App>>,
+    input::Key(key): input::Key,
+    input::Query(query): input::Query<Since>,
+) -> Answer<Json<ScreenChanges>> {
+    let since = query.since.as_deref().filter(|since| !since.is_empty());
+    let changes = match since {
+        Some(since) if query.wait_ms > 0 => {
+            let wait = Duration::from_millis(query.wait_ms).min(LONGEST);
+            app.work.meanwhile(app.engine.screen_change(&key, since, wait)).await??
+        }
+        since => app.engine.screen_since(&key, since).await?,
+    };
+    let rows = changes.rows.into_iter().map(|row| ScreenRow { row: row.row, text: row.text }).collect();
+    let (cursor, scrolled, whole, size) = (changes.cursor, changes.scrolled, changes.whole, changes.size);
+    Ok(Json(ScreenChanges { cursor, rows, scrolled, whole, size, title: changes.title }))
+}
+
+/// The size that the reader's terminal has, where it matters.
+#[derive(Deserialize)]
+pub(super) struct Painting {
+    cols: Option<u16>,
+    rows: Option<u16>,
+}
+
+pub(super) async fn repaint(
+    State(app): State<Arc<App>>,
+    input::Key(key): input::Key,
+    input::Query(painting): input::Query<Painting>,
+) -> Answer<impl IntoResponse> {
+    if let (Some(cols), Some(rows)) = (painting.cols, painting.rows) {
+        resized(&app, &key, Size { cols, rows }).await?;
+    }
+    let (bytes, offset) = app.engine.repaint(&key).await?;
+    let headers = [
+        (header::CONTENT_TYPE.as_str(), "application/octet-stream".to_owned()),
+        (OFFSET_HEADER, offset.to_string()),
+    ];
+    Ok((headers, bytes))
+}
+
+/// Waits until a screen has this size: it hears of a change of size a moment after the terminal itself.
+async fn resized(app: &App, key: &str, size: Size) -> Result<(), Failure> {
+    let until = Instant::now() + RESIZED;
+    while app.engine.screen_since(key, None).await?.size != size {
+        if Instant::now() > until {
+            return Err(Failure::new(Code::Busy, format!("the screen of {key:?} has another size")));
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+use wharf_engine::Answer;
+use wharf_model::{Code, Manner, Progress, State, When};
+
+use crate::place::{LONG, Place, confirmed};
+
+#[tokio::test]
+async fn nothing_is_typed_at_a_question() {
+    let place = Place::new().await;
+    place.fake("a", &["menu"]).await;
+    confirmed(&place.send("a", "do it").await);
+    place.state("a", State::Asking).await;
+    let now = Manner { when: When::Now, ..Manner::default() };
+    let receipt = place.send_so("a", "yes", now).await;
+    assert_eq!((receipt.status, receipt.code), (Progress::Refused, Some(Code::Asking)), "{receipt:#?}");
+    let late = Manner { expires: Some(crate::plain::soon(800)), ..Manner::default() };
+    assert_eq!(place.send_so("a", "1", late).await.status, Progress::Expired);
+    // A message that waits is typed once the question is answered.
+    let waits = place.engine.send("a", "later".into(), Manner::default()).await.unwrap();
+    let answered = place.engine.answer("a", Answer::Deny, LONG).await.unwrap();
+    assert_eq!(
+        (answered.choice.as_str(), answered.question.title.as_str()),
+        ("No", "Do you want to proceed?")
+    );
+    let receipt = place.engine.await_receipt(&waits.id, wharf_engine::Await::Confirmed, LONG).await.unwrap();
+    confirmed(&receipt);
+    assert_eq!(place.got("a"), ["do it", "later"]);
+    // The one key is the answer's own.
+    assert_eq!(place.happened("a"), ["typed at the menu", "denied"]);
+    place.end().await;
+}
+
+#[tokio::test]
+async fn a_question_is_approved_once() {
+    let place = Place::new().await;
+    place.fake("a", &["menu"]).await;
+    place.state("a", State::Idle).await;
+    let nothing = place.engine.answer("a", Answer::Approve(None), LONG).await.unwrap_err();
+    assert_eq!(nothing.code, Code::NotAsking);
+    confirmed(&place.send("a", "do it").await);
+    place.state("a", State::Asking).await;
+    let answered = place.engine.answer("a", Answer::Approve(None), LONG).await.unwrap();
+    assert_eq!(answered.choice, "Yes");
+    place.until_happened("a", "granted").await;
+    place.state("a", State::Idle).await;
+    assert_eq!(place.happened("a"), ["typed at the menu", "granted"]);
+    place.end().await;
+}
+
+#[tokio::test]
+async fn a_turn_is_stopped_and_seen_to_stop() {
+    let place = Place::new().await;
+    place.fake("a", &["plain", "--work", "60000"]).await;
+    confirmed(&place.send("a", "work for a minute").await);
+    place.state("a", State::Working).await;
+    let report = place.engine.interrupt("a", LONG).await.unwrap();
+    assert_eq!(report.state, State::Idle);
+    place.until_happened("a", "interrupt").await;
+    // Nothing to stop is no fault.
+    assert_eq!(place.engine.interrupt("a", LONG).await.unwrap().state, State::Idle);
+    place.end().await;
+}
+
+#[tokio::test]
+async fn a_message_may_stop_the_turn_first() {
+    let place = Place::new().await;
+    place.fake("a", &["plain", "--work", "60000"]).await;
+    confirmed(&place.send("a", "work for a minute").await);
+    place.state("a", State::Working).await;
+    let manner = Manner { interrupt: true, ..Manner::default() };
+    confirmed(&place.send_so("a", "something else", manner).await);
+    assert_eq!(place.got("a"), ["work for a minute", "something else"]);
+    place.end().await;
+}

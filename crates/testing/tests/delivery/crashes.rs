@@ -1,0 +1,30 @@
+use wharf_engine::Await;
+use wharf_model::{Manner, State};
+
+use crate::place::{LONG, Place, confirmed};
+
+#[tokio::test]
+async fn another_engine_delivers_what_waits() {
+    let mut place = Place::new().await;
+    place.fake("a", &["plain", "--work", "1500"]).await;
+    confirmed(&place.send("a", "first").await);
+    place.state("a", State::Working).await;
+    let waits = place.engine.send("a", "second".into(), Manner::default()).await.unwrap();
+    place.again().await;
+    let receipt = place.engine.await_receipt(&waits.id, Await::Confirmed, LONG).await.unwrap();
+    confirmed(&receipt);
+    assert_eq!(place.got("a"), ["first", "second"]);
+    place.end().await;
+}
+
+#[tokio::test]
+async fn states_are_known_again_after_a_new_start() {
+    let mut place = Place::new().await;
+    place.fake("a", &["menu"]).await;
+    confirmed(&place.send("a", "do it").await);
+    place.state("a", State::Asking).await;
+    place.again().await;
+    place.state("a", State::Asking).await;
+    assert_eq!(place.happened("a"), [""; 0], "nothing was typed at the question");
+    place.end().await;
+}

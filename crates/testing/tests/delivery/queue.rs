@@ -1,0 +1,72 @@
+use wharf_engine::Await;
+use wharf_model::{Code, Manner, Progress, State};
+
+use crate::place::{LONG, Place, confirmed};
+
+#[tokio::test]
+async fn many_senders_at_once_never_mix() {
+    let place = Place::new().await;
+    place.fake("a", &["plain", "--work", "30"]).await;
+    let sent = (0..8).map(|n| {
+        let engine = place.engine.clone();
+        tokio::spawn(async move {
+            let text = format!("message {n} {}", "filler ".repeat(n * 10));
+            let text = text.trim_end().to_owned();
+            let receipt = engine.send("a", text.clone(), Manner::default()).await.unwrap();
+            (text, engine.await_receipt(&receipt.id, Await::Confirmed, LONG).await.unwrap())
+        })
+    });
+    let sent: Vec<_> = sent.collect();
+    let mut texts = Vec::new();
+    for sent in sent {
+        let (text, receipt) = sent.await.unwrap();
+        confirmed(&receipt);
+        texts.push(text);
+    }
+    let mut got = place.got("a");
+    got.sort();
+    texts.sort();
+    assert_eq!(got, texts);
+    place.end().await;
+}
+
+#[tokio::test]
+async fn a_key_sends_once() {
+    let place = Place::new().await;
+    place.fake("a", &["plain"]).await;
+    let keyed = Manner { key: Some("k1".to_owned()), ..Manner::default() };
+    let first = place.send_so("a", "once", keyed.clone()).await;
+    let second = place.send_so("a", "once", keyed).await;
+    confirmed(&first);
+    assert_eq!(first, second);
+    assert_eq!(place.got("a"), ["once"]);
+    assert_eq!(place.engine.messages("a").await.unwrap(), [first]);
+    place.end().await;
+}
+
+#[tokio::test]
+async fn a_message_is_taken_back_before_it_is_typed() {
+    let place = Place::new().await;
+    place.fake("a", &["plain", "--work", "60000"]).await;
+    confirmed(&place.send("a", "long work").await);
+    place.state("a", State::Working).await;
+    let waits = place.engine.send("a", "never mind".into(), Manner::default()).await.unwrap();
+    let receipt = place.engine.cancel(&waits.id).await.unwrap();
+    assert_eq!((receipt.status, receipt.code), (Progress::Cancelled, Some(Code::Cancelled)));
+    place.engine.interrupt("a", LONG).await.unwrap();
+    confirmed(&place.send("a", "next").await);
+    assert_eq!(place.got("a"), ["long work", "next"]);
+    place.end().await;
+}
+
+#[tokio::test]
+async fn messages_of_a_session_that_ends_are_told() {
+    let place = Place::new().await;
+    place.fake("a", &["plain", "--work", "60000"]).await;
+    confirmed(&place.send("a", "long work").await);
+    let waits = place.engine.send("a", "never".into(), Manner::default()).await.unwrap();
+    place.engine.kill("a", "the test").await.unwrap();
+    let receipt = place.engine.await_receipt(&waits.id, Await::Confirmed, LONG).await.unwrap();
+    assert_eq!((receipt.status, receipt.code), (Progress::Refused, Some(Code::Ended)), "{receipt:#?}");
+    place.end().await;
+}

@@ -1,0 +1,145 @@
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Ran, Wharf, until};
+
+/// The receipt that a command printed.
+#[track_caller]
+fn receipt(ran: &Ran) -> Value {
+    let receipt: Value = serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:#?}"));
+    for field in ["id", "status", "evidence", "attempts"] {
+        assert!(receipt.get(field).is_some(), "{field} is missing: {ran:#?}");
+    }
+    receipt
+}
+
+fn times(wharf: &Wharf, name: &str, text: &str) -> usize {
+    String::from_utf8_lossy(&wharf.log(name)).matches(text).count()
+}
+
+#[test]
+fn a_message_arrives_in_every_kind_of_program() {
+    let wharf = Wharf::new();
+    let programs: [(&str, &[&str], &str, &str); 4] = [
+        ("cat", &["cat"], "as it is", "as it is\r\nas it is"),
+        ("sh", &["sh"], "echo a$((40 + 2))b", "a42b"),
+        ("bash", &["bash", "--norc"], "echo a$((40 + 2))b", "a42b"),
+        ("python", &["python3", "-i"], "print(40 + 2, 'b')", "42 b"),
+    ];
+    for (name, argv, text, shows) in programs {
+        wharf.start(name, &[], argv);
+        let ran = wharf.run(&["send", name, text, "--json", "--timeout", "60"]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        assert_eq!(receipt(&ran)["status"], "confirmed");
+        wharf.until_log(name, shows);
+    }
+}
+
+#[test]
+fn the_text_comes_from_standard_input_or_a_file() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["cat"]);
+    let file = wharf.home().join("text");
+    std::fs::write(&file, "from a file\n").unwrap();
+    wharf.ok(&["send", "one", "-f", file.to_str().unwrap()]);
+    for args in [["send", "one", "-f", "-"].as_slice(), &["send", "one", "-"]] {
+        let ran = wharf.run_with(args, "héllo wörld ✨\n".as_bytes());
+        assert_eq!(ran.code, 0, "{ran:#?}");
+    }
+    assert!(
+        until(|| times(&wharf, "one", "wörld ✨\r\n") == 4),
+        "each is echoed and printed, and no line is empty"
+    );
+    assert!(!String::from_utf8_lossy(&wharf.log("one")).contains("\r\n\r\n"));
+    let ran = wharf.run_with(&["send", "one", "-f", "-"], b"ab\xff");
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(ran.err.contains("wharf write one"), "{ran:#?}");
+    for nothing in [["send", "one"].as_slice(), &["send", "one", ""], &["send", "one", "-f", "/nonexistent"]]
+    {
+        assert_eq!(wharf.run(nothing).code, 2, "{nothing:?}");
+    }
+    assert_eq!(wharf.run(&["send", "nobody", "x"]).code, 3);
+}
+
+#[test]
+fn what_does_not_arrive_has_a_code_and_a_receipt() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["bash", "--norc"]);
+    wharf.ok(&["send", "one", "sleep 1000", "--wait=submitted"]);
+    wharf.ok(&["wait", "one", "--until", "working", "--timeout", "20"]);
+    let late = wharf.run(&["send", "one", "echo late", "--timeout", "300ms", "--json"]);
+    assert_eq!((late.code, receipt(&late)["status"].as_str()), (12, Some("expired")), "{late:#?}");
+    let now = wharf.run(&["send", "one", "echo now", "--when", "now", "--json"]);
+    assert_eq!((now.code, receipt(&now)["status"].as_str()), (10, Some("refused")), "{now:#?}");
+    let plain = wharf.run(&["send", "one", "echo now", "--when", "now"]);
+    assert!(
+        plain.code == 10 && plain.err.starts_with("wharf: message ") && plain.out.is_empty(),
+        "{plain:#?}"
+    );
+
+    let id = wharf.ok(&["send", "one", "echo queued", "--no-wait"]);
+    let id = id.trim();
+    assert!(wharf.ok(&["cancel", id]).contains("cancelled"));
+    let listed = wharf.json(&["messages", "one", "--json"]);
+    let statuses: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|m| m["status"].as_str().unwrap()).collect();
+    assert_eq!(statuses, ["confirmed", "expired", "refused", "refused", "cancelled"]);
+    assert!(wharf.ok(&["messages", "one"]).contains("echo queued"));
+    assert_eq!(wharf.run(&["cancel", "../x"]).code, 2);
+
+    wharf.ok(&["interrupt", "one"]);
+    wharf.ok(&["send", "one", "echo done"]);
+    wharf.until_log("one", "\ndone");
+    for never in ["late", "now", "queued"] {
+        assert_eq!(times(&wharf, "one", never), 0, "{never}");
+    }
+    wharf.ok(&["kill", "one"]);
+    assert_eq!(wharf.run(&["send", "one", "x"]).code, 4);
+}
+
+#[test]
+fn a_message_with_the_same_key_is_the_same_message() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["cat"]);
+    let first = receipt(&wharf.run(&["send", "one", "once", "--key", "k1", "--json"]));
+    let again = receipt(&wharf.run(&["send", "one", "once", "--key", "k1", "--json"]));
+    assert_eq!(first["id"], again["id"]);
+    wharf.ok(&["send", "one", "other"]);
+    assert_eq!(times(&wharf, "one", "once"), 2, "echoed and printed");
+}
+
+#[test]
+fn a_daemon_that_dies_meanwhile_is_replaced_and_nothing_is_sent_twice() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["bash", "--norc"]);
+    wharf.ok(&["send", "one", "read wait", "--wait=submitted"]);
+    let sending = wharf
+        .command(&["send", "one", "echo m$((20 + 1))m", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let queued = || wharf.json(&["messages", "one", "--json"]).as_array().unwrap().len() == 2;
+    assert!(until(queued), "it is in the queue");
+    wharf.kill_daemon();
+    wharf.ok(&["keys", "one", "Enter"]);
+    let ran = Ran::from(sending.wait_with_output().unwrap());
+    assert_eq!((ran.code, receipt(&ran)["status"].as_str()), (0, Some("confirmed")), "{ran:#?}");
+    wharf.until_log("one", "m21m");
+    wharf.ok(&["send", "one", "echo last", "--wait=idle"]);
+    assert_eq!(times(&wharf, "one", "\nm21m"), 1);
+}
+
+#[test]
+fn a_text_can_be_left_unsubmitted_and_an_answer_awaited() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["bash", "--norc"]);
+    wharf.ok(&["send", "one", "echo dra", "--no-submit"]);
+    assert!(wharf.ok(&["capture", "one"]).contains("echo dra"));
+    wharf.ok(&["keys", "one", "C-u"]);
+    assert!(wharf.ok(&["ask", "one", "echo a$((1 + 1))b", "--timeout", "60"]).contains("a2b"));
+    let reply = wharf.json(&["ask", "one", "echo c$((1 + 1))d", "--json"]);
+    assert!(reply["text"].as_str().unwrap().contains("c2d"), "{reply}");
+    assert_eq!(reply["receipt"]["status"], "confirmed");
+}

@@ -1,0 +1,115 @@
+//! Turns that are stopped, and questions that are answered.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use super::case::Verdict;
+use super::stage::Stage;
+
+const SOON: Duration = Duration::from_secs(20);
+
+const NO_TOOLS: Verdict = Verdict::Absent("it runs no commands");
+
+/// Begins a turn of half a minute, and waits until its words come.
+fn long_turn(stage: &mut Stage) -> Result<()> {
+    let text = format!("{}: [[slow 30]]", stage.tag());
+    let expected = stage.expected(&text)?;
+    stage.send(&text, &[])?.confirmed()?;
+    stage.got(&[expected])?;
+    stage.until("working", SOON)?;
+    stage.until_words()
+}
+
+/// The turn is over at once, by all that is known, and the next message arrives.
+fn stopped(stage: &mut Stage, cut: usize) -> Result<Verdict> {
+    ensure!(stage.cut_after(cut, SOON), "the turn was not stopped");
+    stage.settle()?;
+    super::messages::one_line(stage)
+}
+
+pub(crate) fn interrupt(stage: &mut Stage) -> Result<Verdict> {
+    let cut = stage.cut();
+    long_turn(stage)?;
+    stage.run(&["interrupt", Stage::NAME])?;
+    stopped(stage, cut)
+}
+
+pub(crate) fn escape(stage: &mut Stage) -> Result<Verdict> {
+    if !stage.agent().escape {
+        return Ok(Verdict::Absent("Escape is no key of its own there"));
+    }
+    let cut = stage.cut();
+    long_turn(stage)?;
+    for _ in 0..stage.presses() {
+        stage.run(&["escape", Stage::NAME])?;
+    }
+    stopped(stage, cut)
+}
+
+/// A message that makes the agent ask whether it may make a file; the file's name.
+fn question(stage: &mut Stage) -> Result<String> {
+    let file = format!("made-by-{}", stage.tag());
+    let text = format!("{}: [[tool touch {file}]]", stage.tag());
+    let expected = stage.expected(&text)?;
+    stage.send(&text, &[])?.confirmed()?;
+    stage.got(&[expected])?;
+    stage.until("asking", SOON)?;
+    let shown = stage.show()?;
+    ensure!(shown["state"] == "asking", "the state is {} and not asking", shown["state"]);
+    Ok(file)
+}
+
+pub(crate) fn approve(stage: &mut Stage) -> Result<Verdict> {
+    if !stage.agent().asks {
+        return Ok(NO_TOOLS);
+    }
+    let file = question(stage)?;
+    stage.run(&["approve", Stage::NAME])?;
+    stage.settle()?;
+    ensure!(stage.has_file(&file), "the command did not run");
+    Ok(Verdict::Passed)
+}
+
+pub(crate) fn deny(stage: &mut Stage) -> Result<Verdict> {
+    if !stage.agent().asks {
+        return Ok(NO_TOOLS);
+    }
+    let file = question(stage)?;
+    stage.run(&["deny", Stage::NAME])?;
+    stage.settle()?;
+    ensure!(!stage.has_file(&file), "the command ran");
+    super::messages::one_line(stage)
+}
+
+pub(crate) fn while_asking(stage: &mut Stage) -> Result<Verdict> {
+    if !stage.agent().asks {
+        return Ok(NO_TOOLS);
+    }
+    let file = question(stage)?;
+    let text = format!("{}: yes, 1, y, go on", stage.tag());
+    stage.send(&text, &["--timeout", "3"])?.not_sent()?;
+    let shown = stage.show()?;
+    ensure!(shown["state"] == "asking", "the prompt is gone: the state is {}", shown["state"]);
+    ensure!(!stage.has_file(&file), "the message granted the command");
+    stage.run(&["deny", Stage::NAME])?;
+    stage.settle()?;
+    ensure!(!stage.has_file(&file), "the command ran");
+    super::messages::one_line(stage)
+}
+
+pub(crate) fn queued_at_asking(stage: &mut Stage) -> Result<Verdict> {
+    if !stage.agent().asks {
+        return Ok(NO_TOOLS);
+    }
+    let file = question(stage)?;
+    let text = format!("{}: after the question", stage.tag());
+    let expected = stage.expected(&text)?;
+    stage.send(&text, &["--no-wait"])?.queued()?;
+    ensure!(!stage.has_file(&file), "the message granted the command");
+    stage.run(&["approve", Stage::NAME])?;
+    stage.got(&[expected])?;
+    stage.settle()?;
+    ensure!(stage.has_file(&file), "the command did not run");
+    Ok(Verdict::Passed)
+}

@@ -1,0 +1,140 @@
+//! The real agents, unmodified, driven by the `wharf` command alone, against a model service on the loopback whose record
+//! says what was really submitted.
+
+mod agent;
+mod case;
+mod control;
+mod kit;
+mod messages;
+mod settings;
+mod stage;
+mod survival;
+mod table;
+mod text;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::flags::Flags;
+use crate::instance;
+
+use self::agent::{AGENTS, Agent};
+use self::case::{CASES, Case, Verdict};
+use self::kit::Kit;
+use self::stage::Stage;
+use self::table::Table;
+
+/// `cargo xtask agents`
+pub(crate) fn task(mut flags: Flags) -> Result<()> {
+    let only: Option<String> = flags.value("only")?;
+    let cases: Option<String> = flags.value("cases")?;
+    let rounds: usize = flags.value("rounds")?.unwrap_or(1);
+    let wharf: Option<PathBuf> = flags.value("wharf")?;
+    let install = flags.switch("install");
+    let latest = flags.switch("latest");
+    let write = flags.switch("write");
+    let list = flags.switch("list");
+    flags.finish()?;
+
+    if list {
+        for case in CASES {
+            println!("{:<24} {}", case.name, case.about);
+        }
+        return Ok(());
+    }
+    let agents = chosen(AGENTS, only.as_deref(), |agent| agent.name)?;
+    let cases = chosen(CASES, cases.as_deref(), |case| case.name)?;
+    let kit = Kit::new(latest)?;
+    for agent in &agents {
+        if install {
+            kit.install(agent)?;
+        }
+        kit.find(agent)?;
+    }
+    let wharf = match wharf {
+        Some(path) => path.canonicalize().with_context(|| path.display().to_string())?,
+        None => instance::build_release()?,
+    };
+
+    let mut table = Table::new(&kit, &agents)?;
+    for round in 1..=rounds {
+        for agent in &agents {
+            play(agent, &cases, round, &kit, &wharf, &mut table);
+        }
+        if rounds > 1 {
+            println!("-- round {round} of {rounds}: {} failed so far", table.failed());
+        }
+    }
+    print!("{table}");
+    if write {
+        table.write()?;
+    }
+    if table.failed() > 0 {
+        bail!("{} of {} cases failed", table.failed(), table.played());
+    }
+    Ok(())
+}
+
+/// All cases of one round with one agent. A case that failed leaves the agent in a state that nobody knows: the next
+/// one gets another.
+fn play(
+    agent: &'static Agent,
+    cases: &[&'static Case],
+    round: usize,
+    kit: &Kit,
+    wharf: &std::path::Path,
+    table: &mut Table,
+) {
+    let mut stage: Option<Stage> = None;
+    for case in cases {
+        let began = Instant::now();
+        let verdict = (|| {
+            if case.fresh {
+                stage = None;
+            }
+            let stage = match &mut stage {
+                Some(stage) => stage,
+                empty => {
+                    let fresh = Stage::start(agent, kit, wharf)?;
+                    if !case.fresh {
+                        fresh.settle()?;
+                    }
+                    empty.insert(fresh)
+                }
+            };
+            stage.begin(round, case.name);
+            (case.play)(stage)
+        })();
+        let took = began.elapsed().as_secs_f64();
+        let word = match &verdict {
+            Ok(Verdict::Passed) => "ok".to_owned(),
+            Ok(Verdict::Absent(why)) => format!("–  {why}"),
+            Err(error) => format!("FAILED: {error:#}"),
+        };
+        println!("{:<9} {:<24} {took:>6.1} s  {word}", agent.name, case.name);
+        if verdict.is_err()
+            && let Some(stage) = stage.take()
+        {
+            println!("{}", stage.evidence());
+        }
+        table.add(agent.name, case.name, &verdict);
+    }
+}
+
+/// The items that a list of names asks for, or all.
+fn chosen<T>(
+    all: &'static [T],
+    names: Option<&str>,
+    name: impl Fn(&'static T) -> &'static str,
+) -> Result<Vec<&'static T>> {
+    let Some(names) = names else { return Ok(all.iter().collect()) };
+    let find = |wanted: &str| {
+        let known = || all.iter().map(&name).collect::<Vec<_>>().join(", ");
+        all.iter()
+            .find(|item| name(item) == wanted)
+            .with_context(|| format!("{wanted:?} is none of {}", known()))
+    };
+    names.split(',').map(find).collect()
+}
