@@ -13,6 +13,7 @@ const RANKS: &[(&str, u32)] = &[
     ("wharf-store", 2),
     ("wharf-agents", 2),
     ("wharf-local", 3),
+    ("wharf-container", 4),
     // Ships nowhere: what the tests of everything above talk to.
     ("wharf-testing", 3),
     // What is above a holder's socket is the same wherever the holder sits.
@@ -38,6 +39,7 @@ const NARROW: &[(&str, &[&str])] = &[
 /// Heavy foreign crates and the only ones of ours that may use them.
 const OWNERS: &[(&str, &[&str])] = &[
     ("rusqlite", &["wharf-store"]),
+    ("bollard", &["wharf-container"]),
     ("axum", &["wharf-server"]),
     ("alacritty_terminal", &["wharf-screen"]),
     ("clap", &["wharf-cli"]),
@@ -46,6 +48,7 @@ const OWNERS: &[(&str, &[&str])] = &[
         &[
             "wharf-backend",
             "wharf-local",
+            "wharf-container",
             "wharf-tmux",
             "wharf-engine",
             "wharf-api",

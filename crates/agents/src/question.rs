@@ -173,17 +173,22 @@ impl Asked {
             Some(foot) => (at + 1..bottom).find(|index| foot.is_match(unframed(&look.rows[*index])))?,
             None => bottom,
         };
-        let (first, choices, selected) = self.choices(look, at, foot);
+        let (first, mut choices, selected) = self.choices(look, at, foot);
         if choices.is_empty() {
             return None;
         }
-        let from = self
-            .top
-            .as_ref()
-            .and_then(|top| (0..at).rev().find(|index| top.is_match(look.rows[*index].trim())))
-            .unwrap_or(at);
+        // A long question pushes its last choices off the screen. Their key still works.
+        if !self.deny_keys.is_empty() && choices.iter().all(|choice| choice.kind != ChoiceKind::Deny) {
+            let keys = self.deny_keys.clone();
+            choices.push(Choice { label: "No".to_owned(), keys, kind: ChoiceKind::Deny });
+        }
+        // Where the frame's top has left the screen, everything above belongs to it.
+        let from = match &self.top {
+            Some(top) => (0..at).rev().find(|index| top.is_match(look.rows[*index].trim())).unwrap_or(0),
+            None => at,
+        };
         let detail: Vec<&str> = (from..first)
-            .filter(|index| *index != at && (*index != from || from == at))
+            .filter(|index| *index != at)
             .map(|index| bare(&look.rows[index]))
             .filter(|row| row.chars().any(|c| !c.is_whitespace() && !('\u{2500}'..='\u{259f}').contains(&c)))
             .collect();

@@ -17,10 +17,17 @@ pub enum Change {
     TrimEndSpaces,
     /// White space at both ends goes.
     Trim,
-    /// Zero-width characters and marks of direction go.
+    /// Zero-width spaces and marks of direction go; joiners stay.
     DropInvisible,
     /// Line breaks at the end go.
     TrimEndLines,
+    /// A text of so many lines, or of more characters than this, is trimmed at both ends and gets a space behind it.
+    Collapsed {
+        /// From so many lines on.
+        lines: usize,
+        /// Or from more characters than this.
+        characters: usize,
+    },
 }
 
 impl Change {
@@ -34,13 +41,19 @@ impl Change {
             Self::TrimEndSpaces => text.trim_end_matches([' ', '\t']).to_owned(),
             Self::Trim => text.trim().to_owned(),
             Self::DropInvisible => text.chars().filter(|c| !is_invisible(*c)).collect(),
+            Self::Collapsed { lines, characters } => {
+                let inner = text.trim();
+                let long = inner.split('\n').count() >= lines || inner.chars().count() > characters;
+                if long { format!("{inner} ") } else { text.to_owned() }
+            }
             Self::TrimEndLines => text.trim_end_matches('\n').to_owned(),
         }
     }
 }
 
 fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    // Joiners stay: emoji are made with them.
+    matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 impl crate::Profile {

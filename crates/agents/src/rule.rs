@@ -128,8 +128,11 @@ impl Rule {
                 Region::BeforeCursor => up_to(row, look.cursor.1),
                 _ => row.clone(),
             };
-            let seen = if self.fits(&row) { row.as_str() } else { unframed(&row) };
-            self.fits(seen).then(|| format!("row {} is {:?}", index + 1, shortened(seen)))
+            let inner = unframed(&row);
+            let barred =
+                self.unless.as_ref().is_some_and(|unless| unless.is_match(&row) || unless.is_match(inner));
+            let seen = [row.as_str(), inner].into_iter().find(|text| self.fits(text)).filter(|_| !barred)?;
+            Some(format!("row {} is {:?}", index + 1, shortened(seen)))
         })
     }
 

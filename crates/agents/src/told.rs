@@ -6,7 +6,7 @@ use wharf_model::State;
 ///
 /// The kinds: `session.started`, `session.ended`, `message.queued` and `turn.started` (`prompt`), `turn.ended`
 /// (`message`, or `reason` where it was not completed), `assistant` (`text`), `tool.started` (`id`, `name`, `input`), `tool.ended` (`id`, `output`, `failed`), `permission.asked`
-/// (`tool`, `input`), `notice` (`message`), `usage`, and `other` for what no rule knows.
+/// (`tool`, `input`), `permission.answered` (`answer`), `notice` (`message`), `usage`, and `other` for what no rule knows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Told {
     /// What it is.

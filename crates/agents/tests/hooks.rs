@@ -163,3 +163,19 @@ fn a_session_gets_hooks_by_arguments() {
     }
     assert!(profile("codex").session_hooks(&command("codex"), &[]).is_empty());
 }
+
+#[test]
+fn opencode_gets_a_file_of_its_own() {
+    let (home, opencode) = (Home::new(), profile("opencode"));
+    let file = ".config/opencode/plugin/wharf.js";
+    hooks::install(&opencode, &home.lookup(), &command("opencode")).expect("install");
+    assert!(home.get(file).contains(r#"const command = ["/opt/a b/wharf","hook","opencode"]"#));
+    assert!(!hooks::install(&opencode, &home.lookup(), &command("opencode")).expect("again").changed);
+    assert!(hooks::remove(&opencode, &home.lookup()).expect("remove").changed);
+    assert!(!home.path(file).exists());
+    home.put(file, "export const Mine = 1");
+    let failure = hooks::install(&opencode, &home.lookup(), &command("opencode")).expect_err("another's");
+    assert_eq!(failure.code, Code::Refused);
+    assert!(!hooks::remove(&opencode, &home.lookup()).expect("remove").changed);
+    assert_eq!(home.get(file), "export const Mine = 1");
+}

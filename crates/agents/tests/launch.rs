@@ -3,6 +3,8 @@
 use wharf_agents::Profiles;
 use wharf_model::{Code, Conversation, Text};
 
+/// Without a server that sessions share.
+const CODEX: &str = "codex -c features.daemon_auto_start=false";
 const FRESH: &str = "01234567-89ab-4def-8123-456789abcdef";
 
 fn launch(
@@ -26,7 +28,7 @@ fn a_new_conversation_gets_its_id_where_the_agent_can() {
     let (line, id) = launch("claude", &Conversation::New, &["--model", "x"]).expect("claude");
     assert_eq!(line, format!("claude --session-id {FRESH} --model x"));
     assert_eq!(id.as_deref(), Some(FRESH));
-    assert_eq!(launch("codex", &Conversation::New, &[]), Ok(("codex".into(), None)));
+    assert_eq!(launch("codex", &Conversation::New, &[]), Ok((CODEX.into(), None)));
 }
 
 #[test]
@@ -43,8 +45,8 @@ fn an_old_one_goes_on() {
     let id = || "abc".to_owned();
     assert_eq!(line("claude", &Conversation::Resume(id()), &[]), "claude --resume abc");
     assert_eq!(line("claude", &Conversation::Continue, &[]), "claude --continue");
-    assert_eq!(line("codex", &Conversation::Resume(id()), &["-m", "x"]), "codex resume abc -m x");
-    assert_eq!(line("codex", &Conversation::Continue, &[]), "codex resume --last");
+    assert_eq!(line("codex", &Conversation::Resume(id()), &["-m", "x"]), format!("{CODEX} resume abc -m x"));
+    assert_eq!(line("codex", &Conversation::Continue, &[]), format!("{CODEX} resume --last"));
     assert_eq!(line("opencode", &Conversation::Resume(id()), &[]), "opencode --session abc");
     assert_eq!(line("gemini", &Conversation::Continue, &[]), "gemini --resume latest");
     assert_eq!(launch("claude", &Conversation::Resume(id()), &[]).expect("claude").1.as_deref(), Some("abc"));
@@ -56,7 +58,7 @@ fn a_copy_has_an_id_of_its_own() {
     let (line, id) = launch("claude", &fork, &[]).expect("claude");
     assert_eq!(line, format!("claude --resume abc --fork-session --session-id {FRESH}"));
     assert_eq!(id.as_deref(), Some(FRESH));
-    assert_eq!(launch("codex", &fork, &[]), Ok(("codex fork abc".into(), None)));
+    assert_eq!(launch("codex", &fork, &[]), Ok((format!("{CODEX} fork abc"), None)));
 }
 
 #[test]

@@ -79,8 +79,18 @@ fn nothing_is_not_sent() {
 fn what_the_agents_make_of_a_text() {
     assert_eq!(profile("claude").as_received(" e\u{301}\tx \n"), " \u{e9}    x");
     assert_eq!(profile("codex").as_received("  x\ty \n"), "x\ty");
-    assert_eq!(profile("gemini").as_received(" a\u{200b}b\u{202e} "), "ab");
-    assert_eq!(profile("opencode").as_received(" x  "), " x");
+    assert_eq!(profile("gemini").as_received(" a\u{200b}b\u{202e}\u{200d}c "), "ab\u{200d}c");
+    for (text, received) in [
+        (" x  ", " x  "),
+        ("two\nlines\n", "two\nlines"),
+        ("two\nlines\n   ", "two\nlines\n   "),
+        (" one\ntwo\nthree\n", "one\ntwo\nthree "),
+    ] {
+        assert_eq!(profile("opencode").as_received(text), received, "{text:?}");
+    }
+    let (short, long) = ("x".repeat(150), "x".repeat(151));
+    assert_eq!(profile("opencode").as_received(&short), short);
+    assert_eq!(profile("opencode").as_received(&long), format!("{long} "));
     assert_eq!(profile("shell").as_received(" x "), " x ");
 }
 

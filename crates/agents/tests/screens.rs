@@ -4,10 +4,13 @@
 //! that it shows. `looks` says what stood in the title and where the cursor was.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use proptest::prelude::*;
 use wharf_agents::{ChoiceKind, Look, Profile, Profiles};
 use wharf_model::State;
+
+static ALL: LazyLock<Profiles> = LazyLock::new(Profiles::built_in);
 
 /// One recorded screen.
 struct Seen {
@@ -48,13 +51,12 @@ impl Seen {
 }
 
 fn every() -> Vec<Seen> {
-    let profiles = Profiles::built_in();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/screens");
     let mut all = Vec::new();
     for agent in std::fs::read_dir(root).expect("screens") {
         let dir = agent.expect("agent").path();
         let agent = dir.file_name().expect("name").to_string_lossy().into_owned();
-        let profile = profiles.get(&agent).expect("a profile for every agent that was seen");
+        let profile = ALL.get(&agent).expect("a profile for every agent that was seen");
         let looks = std::fs::read_to_string(dir.join("looks")).expect("looks");
         for line in looks.lines() {
             let (name, rest) = line.split_once(": ").expect("a name");
@@ -148,6 +150,9 @@ fn a_question_is_read_with_its_answers() {
             assert!(!choice.keys.is_empty(), "{question:#?}");
         }
         assert_eq!(question.startup, seen.is("trust"), "{question:#?}");
+        if seen.is("long") {
+            assert!(question.detail.contains("file-with-a-long-name-11"), "{question:#?}");
+        }
         if seen.name == "asking" {
             assert!(question.detail.contains("touch granted-1"), "{question:#?}");
             assert!(question.choice(ChoiceKind::AllowAlways).is_some(), "{question:#?}");
@@ -171,6 +176,30 @@ fn what_the_conversation_quotes_is_no_state() {
                 let told = seen.profile.recognise(&look);
                 let state = seen.profile.decide(&told).map(|finding| finding.state);
                 assert_eq!(state, Some(State::Idle), "{} quotes {}: {told:#?}", seen.agent, other.name);
+            }
+        }
+    }
+}
+
+proptest! {
+    /// Rows of anything, and pieces of real screens cut anywhere.
+    #[test]
+    fn no_screen_is_too_strange(
+        rows in proptest::collection::vec("\\PC{0,40}|[─▀▄┃│❯›>●╹ ]{0,20}|(❯|›| >|┃|>>>)[ \u{a0}].{0,10}", 0..30),
+        cursor in (0_usize..40, 0_usize..200),
+        title in "\\PC{0,20}",
+    ) {
+        for profile in ALL.iter() {
+            let look = Look { rows: &rows, cursor, title: &title, ..Look::default() };
+            let findings = profile.recognise(&look);
+            prop_assert_eq!(profile.decide(&findings).is_some(), !findings.is_empty());
+            prop_assert!(findings.is_sorted_by(|a, b| a.weight >= b.weight));
+            if let Some(composer) = profile.composer(&look) {
+                prop_assert_eq!(composer.empty, composer.text.is_empty());
+            }
+            if let Some(question) = profile.question(&look) {
+                prop_assert!(!question.choices.is_empty());
+                prop_assert!(findings.iter().any(|finding| finding.state == State::Asking));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Streams of JSON that agents print when they run without a terminal.
 
-use std::sync::Arc;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use wharf_agents::{Profiles, StreamJson, Told};
@@ -24,8 +24,10 @@ const CODEX: &str = r#"{"type":"thread.started","thread_id":"xyz"}
 {"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":2}}
 "#;
 
+static PROFILES: LazyLock<Profiles> = LazyLock::new(Profiles::built_in);
+
 fn stream(agent: &str) -> StreamJson {
-    StreamJson::new(Profiles::built_in().get(agent).expect(agent))
+    StreamJson::new(PROFILES.get(agent).expect(agent))
 }
 
 fn kinds(told: &[Told]) -> Vec<&str> {
@@ -119,8 +121,7 @@ proptest! {
 
     #[test]
     fn no_bytes_are_too_much(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
-        let profile = Arc::new((*Profiles::built_in().get("claude").expect("claude")).clone());
-        let mut stream = StreamJson::new(profile);
+        let mut stream = stream("claude");
         stream.feed(&bytes);
         stream.feed(b"\n");
         prop_assert_eq!(stream.feed(CODEX.as_bytes()).len(), 6);

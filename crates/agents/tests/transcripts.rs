@@ -208,14 +208,16 @@ fn broken_lines_cost_only_themselves() {
     assert_eq!(lines(&poll_until(&mut transcript, 15)).len(), 15);
 }
 
+fn hooked(agent: &str) -> Vec<Told> {
+    let profile = Profiles::built_in().get(agent).expect(agent);
+    let text = String::from_utf8(sample(&format!("{agent}-hooks.jsonl"))).expect("text");
+    let payloads = text.lines().map(|line| serde_json::from_str(line).expect("json"));
+    payloads.flat_map(|payload| hooks::translate(&profile, &payload)).collect()
+}
+
 #[test]
 fn claude_calls_its_hooks() {
-    let profile = Profiles::built_in().get("claude").expect("claude");
-    let text = String::from_utf8(sample("claude-hooks.jsonl")).expect("text");
-    let told: Vec<Told> = text
-        .lines()
-        .flat_map(|line| hooks::translate(&profile, &serde_json::from_str(line).expect("json")))
-        .collect();
+    let told = hooked("claude");
     assert_eq!(
         lines(&told),
         [
@@ -234,6 +236,40 @@ fn claude_calls_its_hooks() {
     );
     assert_eq!(told[0].conversation(), Some(ID));
     assert_eq!(told[5].data["input"]["command"], "touch granted-1");
+    let profile = Profiles::built_in().get("claude").expect("claude");
     let other = hooks::translate(&profile, &serde_json::json!({ "hook_event_name": "New" }));
     assert_eq!(other[0].kind, "other");
+}
+
+#[test]
+fn gemini_calls_its_hooks() {
+    assert_eq!(
+        lines(&hooked("gemini")),
+        [
+            "session.started",
+            "turn.started hooked [working]",
+            "turn.ended OK 1 1 [idle]",
+            "turn.started run it [[tool touch granted-3] [working]",
+            "tool.started run_shell_command [working]",
+            "permission.asked [asking]",
+            "tool.ended run_shell_command [working]",
+            "turn.ended OK 2 2 [idle]",
+        ]
+    );
+}
+
+#[test]
+fn opencode_calls_its_plugin() {
+    assert_eq!(
+        lines(&hooked("opencode")),
+        [
+            "session.started",
+            "turn.started run it [[tool touch granted-3] [working]",
+            "permission.asked [asking]",
+            "permission.answered [working]",
+            "tool.ended bash",
+            "assistant OK 1",
+            "turn.ended [idle]",
+        ]
+    );
 }

@@ -134,6 +134,11 @@ impl Client {
         self.ask(Method::GET, target, None, Bytes::new(), self.timeouts.look).await
     }
 
+    /// The text at a target of [`direct::sessions`](crate::direct::sessions).
+    pub async fn sessions_at(&self, target: &str) -> Answer<Bytes> {
+        self.ask(Method::GET, target.to_owned(), None, Bytes::new(), self.timeouts.look).await
+    }
+
     /// One session, by name or id.
     pub async fn session(&self, key: &str) -> Answer<Session> {
         self.look(of(key, "")?).await

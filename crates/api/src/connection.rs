@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::{Method, Request, Response, StatusCode, header};
+use hyper::{Method, Request, Response, header};
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 use wharf_model::{Code, Failure};
@@ -13,7 +13,7 @@ use wharf_model::{Code, Failure};
 use crate::{Problem, linux};
 
 /// The most that an answer may have, so that a fault at the other end is not one at ours.
-const LARGEST_ANSWER: usize = 512 << 20;
+pub(crate) const LARGEST_ANSWER: usize = 512 << 20;
 
 /// One HTTP connection to the daemon.
 pub(crate) struct Connection {
@@ -48,10 +48,7 @@ impl Connection {
     pub(crate) async fn open(path: &Path) -> Result<Self, Refusal> {
         let (stream, peer) = reach(path).map_err(|error| refusal(path, &error))?;
         if !peer.is_us() {
-            let message = format!("the daemon at {} belongs to user {}", path.display(), peer.uid);
-            let failure = Failure::new(Code::Forbidden, message)
-                .hint("HOME and XDG_STATE_HOME decide which daemon is asked: set them to your own");
-            return Err(Refusal { failure, absent: false });
+            return Err(Refusal { failure: forbidden(path, peer), absent: false });
         }
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| Refusal {
             failure: Failure::new(Code::Unreachable, format!("cannot speak to the daemon: {error}")),
@@ -96,7 +93,7 @@ pub(crate) async fn body(response: Response<Incoming>) -> Result<Bytes, Failure>
 pub(crate) async fn refused(response: Response<Incoming>) -> Failure {
     let status = response.status();
     match read(response).await {
-        Ok(bytes) => failure(status, &bytes),
+        Ok(bytes) => failure(status.as_u16(), &bytes),
         Err(failure) => failure,
     }
 }
@@ -109,12 +106,20 @@ async fn read(response: Response<Incoming>) -> Result<Bytes, Failure> {
     }
 }
 
-fn failure(status: StatusCode, body: &[u8]) -> Failure {
+/// Why a daemon of somebody else is not asked.
+pub(crate) fn forbidden(path: &Path, peer: linux::Peer) -> Failure {
+    let message = format!("the daemon at {} belongs to user {}", path.display(), peer.uid);
+    Failure::new(Code::Forbidden, message)
+        .hint("HOME and XDG_STATE_HOME decide which daemon is asked: set them to your own")
+}
+
+/// The failure that the body of an answer with this status tells of.
+pub(crate) fn failure(status: u16, body: &[u8]) -> Failure {
     if let Ok(problem) = serde_json::from_slice::<Problem>(body) {
         return problem.into();
     }
     // Not one of ours: HTTP itself refused, for instance a header that is too large.
-    let code = if status.is_client_error() { Code::Invalid } else { Code::Internal };
+    let code = if (400..500).contains(&status) { Code::Invalid } else { Code::Internal };
     Failure::new(code, format!("the daemon answered {status}"))
 }
 
@@ -124,7 +129,7 @@ fn reach(path: &Path) -> io::Result<(UnixStream, linux::Peer)> {
     Ok((UnixStream::from_std(stream)?, peer))
 }
 
-fn refusal(path: &Path, error: &io::Error) -> Refusal {
+pub(crate) fn refusal(path: &Path, error: &io::Error) -> Refusal {
     let path = path.display();
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::NotADirectory => {

@@ -2,6 +2,7 @@
 //!
 //! - The types of requests and answers, and [`Problem`], which is how a failure travels.
 //! - [`Client`] makes requests; [`LogReader`] follows a session's output, [`EventReader`] its events.
+//! - [`direct`] makes one request without a runtime; [`rows`] is how a list is printed without being parsed.
 //! - [`daemon`] starts a daemon where none answers.
 //! - [`linux`] holds what both ends of the socket need from the system.
 //!
@@ -10,6 +11,7 @@
 mod client;
 mod connection;
 pub mod daemon;
+pub mod direct;
 mod directory;
 mod event_reader;
 mod hooks;
@@ -20,6 +22,7 @@ mod messages;
 mod problem;
 mod query;
 mod questions;
+pub mod rows;
 mod screens;
 mod states;
 mod types;

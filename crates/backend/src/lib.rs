@@ -4,6 +4,7 @@
 //! that ticket, and connects to it. Messages, screens, states, attach and recording are built once, above.
 //!
 //! - [`Backend`] and [`Connection`] are the contract, [`Output`] is how output is read.
+//! - [`Environment`] is what rewrites a launch before a backend runs it.
 //! - [`fake`] is a backend in memory, for tests of what stands above.
 //! - [`faults`] wraps any backend and makes it fail on purpose.
 //! - [`conformance`] is the suite that every backend runs, chosen by its [`Capabilities`].
@@ -11,6 +12,7 @@
 mod backend;
 pub mod conformance;
 mod connection;
+mod environment;
 pub mod fake;
 pub mod faults;
 mod launch;
@@ -18,6 +20,7 @@ mod output;
 
 pub use backend::{Adoption, Backend, Probe};
 pub use connection::{Connection, ExecRequest, Pending, Status, Stop};
+pub use environment::{Environment, Progress};
 pub use launch::Launch;
 pub use output::{Output, OutputChunk, Stream};
 pub use wharf_model::{Capabilities, Failure, Ticket};

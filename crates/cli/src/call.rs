@@ -1,13 +1,24 @@
 //! Asks the daemon, and starts one where none answers.
 
+use std::time::Duration;
+
 use tokio::runtime::{Builder, Runtime};
-use wharf_api::{Client, daemon};
+use wharf_api::{Client, daemon, direct};
 use wharf_model::{Code, Failure};
 
 use crate::place;
 
 /// How often a question is put again when the daemon dies before it answers.
 const TRIES: u32 = 3;
+
+/// Asks a daemon that runs, without a runtime, which would cost as much as the question; none where none runs.
+pub(crate) fn directly(
+    target: &str,
+    body: Option<&[u8]>,
+    within: Duration,
+) -> Result<Option<Vec<u8>>, Failure> {
+    direct::ask(&place::home()?.socket(), target, body, within)
+}
 
 /// Asks once: for what must not happen twice.
 pub(crate) fn once<T>(work: impl AsyncFnOnce(Client) -> Result<T, Failure>) -> Result<T, Failure> {

@@ -8,7 +8,7 @@ use wharf_model::Home;
 use crate::table::clean;
 use crate::trouble::{Done, Trouble};
 use crate::verb::Verb;
-use crate::{commands, help, output};
+use crate::{commands, help, output, shortcut};
 
 /// What `wharf daemon run` does: given by the program, so that this crate knows no server.
 pub type Serve = fn(Home) -> ExitCode;
@@ -25,6 +25,21 @@ pub fn main(serve: Serve) -> ExitCode {
 }
 
 fn run(verb: &Verb, argv: &[OsString], serve: Serve) -> ExitCode {
+    match verb.name {
+        "run" => {
+            if let Some(args) = shortcut::run(&argv[1..]) {
+                let json = args.start.json;
+                return told(commands::start(args, serve), json);
+            }
+        }
+        "ls" => {
+            if let Some(args) = shortcut::ls(&argv[1..]) {
+                let json = args.json;
+                return told(commands::list(args, serve), json);
+            }
+        }
+        _ => {}
+    }
     match verb.command().try_get_matches_from(argv) {
         Ok(matches) => told((verb.run)(&matches, serve), json(&matches)),
         Err(error) => refused(&error),

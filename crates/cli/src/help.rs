@@ -1,6 +1,7 @@
 //! Everything that needs the whole tree of verbs: help, and words that are none.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 
 use clap::{Arg, Command};
 
@@ -20,6 +21,55 @@ Start here:
 
 wharf help VERB says more; wharf help exit-codes lists the codes.";
 
+/// The verbs by what they are for.
+const GROUPS: &[(&str, &[&str])] = &[
+    (
+        "Sessions",
+        &["run", "ensure", "adopt", "ls", "show", "stop", "kill", "restart", "rm", "rename", "wait"],
+    ),
+    (
+        "Agents",
+        &[
+            "send",
+            "ask",
+            "messages",
+            "cancel",
+            "approve",
+            "deny",
+            "interrupt",
+            "escape",
+            "explain",
+            "events",
+            "agents",
+            "hook",
+        ],
+    ),
+    ("Terminals", &["attach", "capture", "screen", "logs", "record", "keys", "write", "pipe"]),
+    ("Processes", &["exec", "env", "signal", "stats", "top"]),
+    ("Wharf itself", &["backends", "doctor", "gc", "daemon", "completions", "man", "version", "help"]),
+];
+
+/// The verbs as help lists them. What stands in no group comes last.
+fn listing() -> String {
+    let grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
+    let others: Vec<&str> =
+        commands::VERBS.iter().map(|verb| verb.name).filter(|name| !grouped(name)).collect();
+    let groups = GROUPS.iter().map(|(title, names)| (*title, *names));
+    let mut text = String::new();
+    for (title, names) in groups.chain([("More", &others[..])]).filter(|(_, names)| !names.is_empty()) {
+        let _ = writeln!(text, "{title}:");
+        for name in names {
+            let about =
+                commands::find(name).map_or("Show help on a verb, or on exit-codes", |verb| verb.about);
+            if commands::find(name).is_some() || *name == "help" {
+                let _ = writeln!(text, "  {name:<12} {about}");
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
 /// The whole command with every verb: for help, completions and manual pages.
 pub(crate) fn tree() -> Command {
     let verbs = commands::VERBS.iter().map(Verb::command);
@@ -27,7 +77,8 @@ pub(crate) fn tree() -> Command {
         .bin_name("wharf")
         .version(env!("CARGO_PKG_VERSION"))
         .about(ABOUT)
-        .after_help(TOUR)
+        .help_template("{about}\n\n{usage-heading} {usage}\n\n{after-help}")
+        .after_help(format!("{}{TOUR}", listing()))
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
@@ -83,6 +134,19 @@ mod tests {
         for verb in commands::VERBS {
             verb.command().debug_assert();
             assert!(!verb.about.ends_with('.') && !verb.about.is_empty(), "{}", verb.name);
+        }
+    }
+
+    #[test]
+    fn help_lists_every_verb_with_what_it_does() {
+        let text = tree().render_long_help().to_string();
+        for verb in commands::VERBS {
+            assert!(
+                text.contains(&format!("  {:<12} {}\n", verb.name, verb.about)),
+                "{} in {text}",
+                verb.name
+            );
+            assert!(verb.command().render_help().to_string().starts_with(verb.about), "{}", verb.name);
         }
     }
 

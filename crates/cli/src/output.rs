@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use serde::Serialize;
 use wharf_model::Failure;
 
-use crate::table::{Table, clean};
+use crate::table::{Grid, clean};
 use crate::terminal;
 use crate::trouble::Trouble;
 
@@ -29,7 +29,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Trouble> {
 }
 
 /// Writes a table, cut to the terminal's width where there is one.
-pub(crate) fn table(table: &Table) -> Result<(), Trouble> {
+pub(crate) fn table(table: &Grid<'_>) -> Result<(), Trouble> {
     let width = io::stdout().is_terminal().then(|| terminal::size(io::stdout())).flatten();
     let shown = table.text(width.map(|size| usize::from(size.cols)));
     match shown.split_once('\n') {

@@ -9,20 +9,21 @@ use wharf_model::{Code, Failure, Home};
 const PAUSE: Duration = Duration::from_millis(100);
 /// How often in a row it may fail at once.
 const TRIES: u32 = 20;
+/// How much longer than the time that is left an answer may take: a daemon that says that the time is up is heard.
+const SLACK: Duration = Duration::from_secs(5);
 
 /// Somebody who does not give up before the time is up.
 pub(crate) struct Persistent {
     home: Home,
-    client: Client,
+    client: Option<Client>,
     deadline: Option<Instant>,
 }
 
 impl Persistent {
-    /// With a daemon, which is started where none answers. No timeout is for ever.
-    pub(crate) async fn new(home: Home, timeout: Option<Duration>) -> Result<Self, Failure> {
+    /// Nobody is asked yet. No timeout is for ever.
+    pub(crate) fn new(home: Home, timeout: Option<Duration>) -> Self {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let client = daemon::ensure(&home).await?;
-        Ok(Self { home, client, deadline })
+        Self { home, client: None, deadline }
     }
 
     /// Asks what may be asked twice. The work is told how much time is left.
@@ -33,21 +34,35 @@ impl Persistent {
         let mut quick = 0;
         loop {
             let asked = Instant::now();
-            let left = self.deadline.map(|deadline| deadline.saturating_duration_since(asked));
-            match work(&self.client, left).await {
-                Err(failure) if matches!(failure.code, Code::Unreachable | Code::Unavailable) => {
-                    quick = if asked.elapsed() < PAUSE { quick + 1 } else { 0 };
-                    let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-                    if late || quick >= TRIES {
-                        return Err(failure);
-                    }
-                    if quick > 0 {
-                        tokio::time::sleep(PAUSE).await;
-                    }
-                    self.client = daemon::ensure(&self.home).await?;
-                }
+            let failure = match self.once(&work).await {
+                Err(failure) if matches!(failure.code, Code::Unreachable | Code::Unavailable) => failure,
                 answer => return answer,
+            };
+            // The next one is asked of whoever answers then.
+            self.client = None;
+            quick = if asked.elapsed() < PAUSE { quick + 1 } else { 0 };
+            let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if late || quick >= TRIES {
+                return Err(failure);
             }
+            tokio::time::sleep(PAUSE.saturating_sub(asked.elapsed())).await;
         }
+    }
+
+    async fn once<T>(
+        &mut self,
+        work: impl AsyncFn(&Client, Option<Duration>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let client = match &self.client {
+            Some(client) => client,
+            None => self.client.insert(daemon::ensure(&self.home).await?),
+        };
+        let Some(deadline) = self.deadline else { return work(client, None).await };
+        let left = deadline.saturating_duration_since(Instant::now());
+        let answer = tokio::time::timeout(left.saturating_add(SLACK), work(client, Some(left))).await;
+        answer.unwrap_or_else(|_| {
+            Err(Failure::new(Code::Timeout, "the daemon did not answer in time")
+                .hint("it is stopped or overloaded: `wharf daemon status` and its log say more"))
+        })
     }
 }

@@ -9,34 +9,35 @@ use wharf_model::{
     Millis, Name, Port, Restart, Size, Spec, Text,
 };
 
+use crate::container::{self, ContainerArgs};
 use crate::trouble::invalid;
 use crate::{config, duration, ports, quantity, selection, terminal, variables};
 
 /// What to run, where, and how to look after it.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct StartArgs {
     /// The session's name; one is made up when absent
     #[arg(short = 'n', long, value_name = "NAME", value_parser = selection::name)]
-    name: Option<Name>,
+    pub(crate) name: Option<Name>,
     /// The group that it belongs to
     #[arg(short = 'g', long, value_name = "GROUP", value_parser = selection::name)]
-    group: Option<Name>,
+    pub(crate) group: Option<Name>,
     /// A label, to select by; may be repeated
     #[arg(short = 'l', long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
     /// The place to run it in; else WHARF_BACKEND, the configuration, or the instance's default
     #[arg(short = 'b', long, value_name = "BACKEND")]
-    backend: Option<String>,
+    pub(crate) backend: Option<String>,
     /// The directory to run in
     #[arg(short = 'w', long, value_name = "DIR")]
-    dir: Option<PathBuf>,
+    pub(crate) dir: Option<PathBuf>,
     /// A variable: NAME=VALUE, NAME+=VALUE to append, NAME to pass on; may be repeated
     #[arg(short = 'e', long = "env", value_name = "NAME=VALUE")]
-    env: Vec<OsString>,
+    pub(crate) env: Vec<OsString>,
     /// What stands between the old value and what += appends
     #[arg(long, value_name = "SEPARATOR", default_value = ":")]
-    env_sep: String,
+    pub(crate) env_sep: String,
     /// A file of variables, `-` for standard input; may be repeated. -e wins over it
     #[arg(long, value_name = "FILE")]
     env_file: Vec<PathBuf>,
@@ -51,7 +52,7 @@ pub(crate) struct StartArgs {
     login: bool,
     /// Three pipes and no terminal: standard output and error are kept apart
     #[arg(long, overrides_with = "tty")]
-    no_tty: bool,
+    pub(crate) no_tty: bool,
     /// A terminal, which is the default
     #[arg(long, overrides_with = "no_tty")]
     tty: bool,
@@ -124,12 +125,14 @@ pub(crate) struct StartArgs {
     /// Let commands from inside it end or change other sessions
     #[arg(long)]
     allow_control: bool,
+    #[command(flatten)]
+    container: ContainerArgs,
     /// Print the session as JSON
     #[arg(long)]
     pub(crate) json: bool,
     /// The command and its arguments; your shell when absent
     #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
-    argv: Vec<OsString>,
+    pub(crate) argv: Vec<OsString>,
 }
 
 fn restart(text: &str) -> Result<Restart, String> {
@@ -186,6 +189,9 @@ impl StartArgs {
             None => config::load(home)?.backend,
             named => named,
         };
+        let dir = absolute(self.dir.as_deref().unwrap_or(Path::new(".")))?;
+        let container = self.container.container(dir.as_path(), self.dir.is_some())?;
+        let env = if container.is_some() { container::environment(env, !self.no_tty) } else { env };
         let size =
             self.size.or_else(|| io::stdout().is_terminal().then(|| terminal::size(io::stdout())).flatten());
         Ok(Spec {
@@ -212,7 +218,8 @@ impl StartArgs {
             control_others: self.allow_control,
             agent,
             geometry: self.geometry,
-            ..Spec::new(argv, absolute(self.dir.as_deref().unwrap_or(Path::new(".")))?)
+            container,
+            ..Spec::new(argv, dir)
         })
     }
 

@@ -19,7 +19,8 @@ pub(crate) struct Verb {
 impl Verb {
     /// Its command, for parsing and for help.
     pub(crate) fn command(&self) -> Command {
-        (self.args)(Command::new(self.name).about(self.about).bin_name(format!("wharf {}", self.name)))
+        // Its arguments have a description of their own, which is not for users.
+        (self.args)(Command::new(self.name).bin_name(format!("wharf {}", self.name))).about(self.about)
     }
 }
 

@@ -89,12 +89,14 @@ impl Engine {
             vec![self.state_dir(), self.socket_path(), descriptors(), processes(), self.space(), clock()];
         checks.push(self.tickets().await);
         for status in self.backends().await {
-            let mut check = Check::new(
-                &format!("backend {}", status.name),
-                status.probe.available,
-                status.probe.detail,
-                "",
-            );
+            // A place that nobody has to use may be missing.
+            let (there, default) = (status.probe.available, status.default);
+            let detail = if there || default {
+                status.probe.detail
+            } else {
+                format!("not available: {}", status.probe.detail)
+            };
+            let mut check = Check::new(&format!("backend {}", status.name), there || !default, detail, "");
             check.hint = status.probe.hint;
             checks.push(check);
         }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_backend::Backend;
+use wharf_backend::{Backend, Environment};
 use wharf_model::Home;
 
 /// What an engine is opened with.
@@ -13,6 +13,10 @@ pub struct Config {
     pub backends: Vec<Arc<dyn Backend>>,
     /// The backend of a spec that names none.
     pub default_backend: String,
+    /// Where a spec whose backend is `auto` may run: the first of these that can be used. The default one when empty.
+    pub auto: Vec<String>,
+    /// What may rewrite a launch, in this order.
+    pub environments: Vec<Arc<dyn Environment>>,
     /// How long things may take.
     pub timeouts: Timeouts,
     /// What an agent's hooks call, with its first arguments: `wharf hook`. Without it sessions get no hooks.
@@ -23,7 +27,15 @@ impl Config {
     /// An engine with these backends, the first of which is the default.
     pub fn new(home: Home, backends: Vec<Arc<dyn Backend>>) -> Self {
         let default_backend = backends.first().map(|backend| backend.name().to_owned()).unwrap_or_default();
-        Self { home, backends, default_backend, timeouts: Timeouts::default(), hook_command: None }
+        Self {
+            home,
+            backends,
+            default_backend,
+            auto: Vec::new(),
+            environments: Vec::new(),
+            timeouts: Timeouts::default(),
+            hook_command: None,
+        }
     }
 }
 
@@ -32,6 +44,10 @@ impl Config {
 pub struct Timeouts {
     /// A backend's start.
     pub start: Duration,
+    /// Fetching or building an image, before that.
+    pub image: Duration,
+    /// What an environment makes of a launch, such as building a dev shell.
+    pub environment: Duration,
     /// One attempt to find a session again.
     pub adopt: Duration,
     /// How long opening waits for all sessions to be found; later ones are *unknown* until then.
@@ -56,6 +72,8 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             start: Duration::from_secs(30),
+            image: Duration::from_secs(900),
+            environment: Duration::from_secs(1800),
             adopt: Duration::from_secs(5),
             settle: Duration::from_secs(2),
             call: Duration::from_secs(10),

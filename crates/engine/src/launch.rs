@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use wharf_backend::Launch;
 use wharf_model::{Code, Failure, Home, Spec, Text, Ticket};
 
@@ -8,7 +10,10 @@ use crate::{Result, disk, login, require};
 pub(crate) fn validate(spec: &mut Spec) -> Result<()> {
     let invalid = |message: String| Err(Failure::new(Code::Invalid, message));
     if spec.argv.is_empty() {
-        spec.argv.push(login::shell(&spec.env.caller));
+        // The user's own shell is one of this host.
+        let shell = || login::shell(&spec.env.caller);
+        let shell = spec.container.as_ref().map_or_else(shell, |_| "/bin/sh".into());
+        spec.argv.push(shell);
     }
     if spec.argv[0].is_empty() {
         return invalid("the command is empty".to_owned());
@@ -67,23 +72,34 @@ impl Shared {
         self.ports.reserve(&ticket.id, &mut ticket.spec.ports)?;
         let mut env = self.variables(&ticket).await?;
         self.agent_variables(&ticket, &mut env);
-        require::check(&ticket.spec.require, &env, ticket.spec.dir.as_path())?;
         let home = self.home.session(&ticket.id);
         if let Some(prompt) = &ticket.spec.prompt {
             disk::session_dir(&home)?;
             disk::replace(&home.join(Home::PROMPT), prompt.as_bytes())?;
         }
-        Ok(Launch {
-            id: ticket.id,
-            name: ticket.name,
-            run: ticket.run,
-            home,
-            token: ticket.token,
-            created: ticket.created,
-            argv: ticket.spec.argv.clone(),
-            env,
-            spec: ticket.spec,
-        })
+        let launch = self.dress(of(ticket, home, env)).await?;
+        let spec = &launch.spec;
+        if spec.container.is_none() {
+            require::check(&spec.require, &launch.env, spec.dir.as_path())?;
+        } else if !spec.require.is_empty() {
+            return Err(Failure::unsupported("a look for programs before the start", "a container"));
+        }
+        Ok(launch)
+    }
+}
+
+/// The launch of a ticket with these variables, before any environment has changed it.
+pub(crate) fn of(ticket: Ticket, home: PathBuf, env: Vec<(Text, Text)>) -> Launch {
+    Launch {
+        home,
+        id: ticket.id,
+        name: ticket.name,
+        run: ticket.run,
+        token: ticket.token,
+        created: ticket.created,
+        argv: ticket.spec.argv.clone(),
+        env,
+        spec: ticket.spec,
     }
 }
 

@@ -26,12 +26,14 @@
 
 mod attend;
 mod checks;
+mod choice;
 mod collect;
 mod command;
 mod config;
 mod control;
 mod conversation;
 mod disk;
+mod dress;
 mod edit;
 mod engine;
 mod filter;

@@ -34,6 +34,8 @@ pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
         home: config.home,
         backends: config.backends,
         default_backend: config.default_backend,
+        auto: config.auto,
+        environments: config.environments,
         timeouts: config.timeouts,
         registry: Registry::default(),
         store,

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use tokio::sync::{Semaphore, broadcast, watch};
-use wharf_backend::Backend;
+use wharf_backend::{Backend, Environment};
 use wharf_model::{Code, Failure, Home, Millis, Offset, Session, Source, State, Ticket};
 use wharf_store::{Row, Store};
 
@@ -24,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) home: Home,
     pub(crate) backends: Vec<Arc<dyn Backend>>,
     pub(crate) default_backend: String,
+    pub(crate) auto: Vec<String>,
+    pub(crate) environments: Vec<Arc<dyn Environment>>,
     pub(crate) timeouts: Timeouts,
     pub(crate) registry: Registry,
     pub(crate) store: Store,
@@ -99,8 +101,10 @@ impl Shared {
             scope: ticket.scope.clone(),
             holder: ticket.holder.clone(),
             size: spec.size.sane(),
-            isolation: if isolated { ticket.backend.clone() } else { "none".to_owned() },
+            isolation: if isolated { isolation(ticket) } else { "none".to_owned() },
             copy_to: spec.copy_to.clone(),
+            environment: spec.in_force.clone(),
+            chosen: spec.chosen.clone(),
         }
     }
 
@@ -159,4 +163,13 @@ pub(crate) fn now() -> Millis {
 /// Random bits, for ids, tokens and jitter.
 pub(crate) fn random() -> Result<u64> {
     getrandom::u64().map_err(|error| Failure::new(Code::Internal, format!("no random numbers: {error}")))
+}
+
+/// What keeps a session from the host, and what of that was given up.
+fn isolation(ticket: &Ticket) -> String {
+    let weakened = ticket.spec.container.as_ref().map(wharf_model::Container::weakened).unwrap_or_default();
+    match weakened.as_slice() {
+        [] => ticket.backend.clone(),
+        weakened => format!("{}, weakened by {}", ticket.backend, weakened.join(", ")),
+    }
 }

@@ -145,7 +145,8 @@ impl Engine {
     pub async fn ask(&self, key: &str, text: String, manner: Manner, within: Duration) -> Result<Reply> {
         let deadline = Instant::now() + within;
         let typist = self.typist(key).await?;
-        let mut record = transcript(&typist, SystemTime::now()).await;
+        let mut record =
+            transcript(&typist.shared, &typist.handle, &typist.attention.profile, SystemTime::now()).await;
         let sent = self.send(key, text.clone(), manner).await?;
         let receipt = self.await_receipt(&sent.id, Await::Idle, within).await?;
         if receipt.status != Progress::Confirmed {

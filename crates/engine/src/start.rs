@@ -44,8 +44,13 @@ impl Engine {
         let shared = &self.shared;
         shared.expand(&mut spec)?;
         launch::validate(&mut spec)?;
-        let backend = spec.backend.get_or_insert_with(|| shared.default_backend.clone()).clone();
-        shared.backend(&backend)?;
+        let backend = shared.choose(&mut spec).await?;
+        spec.backend = Some(backend.clone());
+        let place = shared.backend(&backend)?;
+        if spec.adopt.is_some() && !place.capabilities().guests {
+            let backend = format!("the {backend} backend");
+            return Err(Failure::unsupported("what somebody else started", backend));
+        }
         let awaited = !spec.after.is_empty();
         self.check_after(&spec).await?;
         let (created, named) = (now(), spec.name.is_some());

@@ -1,5 +1,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -41,8 +43,13 @@ impl EventStream {
                 }
                 continue;
             }
-            if !follow || over {
+            if !follow || (over && !self.attention.is_attended()) {
                 return Ok(None);
+            }
+            if over {
+                // What its last output tells is still being read.
+                let _ = tokio::time::timeout(Duration::from_millis(20), self.last.changed()).await;
+                continue;
             }
             let mut changes = self.handle.watch();
             tokio::select! {
@@ -123,6 +130,7 @@ impl Engine {
             }
             _ => Arc::clone(&attention.profile),
         };
+        attention.hooked.store(true, Ordering::Release);
         for told in wharf_agents::hooks::translate(&profile, &payload) {
             self.told(&handle, &attention, "hook", &told.kind, told.state, told.data)?;
         }

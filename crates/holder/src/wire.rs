@@ -76,6 +76,9 @@ pub struct Start {
     pub descriptors: Option<u64>,
     /// The session's mark.
     pub token: String,
+    /// Somebody else's: it is watched and typed at, and let go where another would be ended.
+    #[serde(default)]
+    pub guest: bool,
 }
 
 /// The answer to a start, with the descriptors of [`Kind::Duplicates`](crate::frame::Kind::Duplicates).
@@ -111,6 +114,10 @@ pub enum Duplicate {
     Stderr,
     /// The command's pidfd.
     Command,
+    /// The socket to a program that holds the terminal.
+    Link,
+    /// That terminal, from the command's side.
+    Seat,
     /// One of a newer version.
     #[serde(other)]
     Other,

@@ -32,6 +32,9 @@ pub struct Capabilities {
     pub limits: bool,
     /// Can copy files in and out.
     pub copy: bool,
+    /// Can take in what somebody else started, to watch it and to type.
+    #[serde(default)]
+    pub guests: bool,
     /// Its terminals answer what applications ask them: nobody else may.
     #[serde(default)]
     pub answers: bool,

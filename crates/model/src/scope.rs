@@ -10,6 +10,8 @@ pub enum ScopeKind {
     Cgroup2,
     /// Cgroups of version 1: the freezer holds the tree while it is killed.
     Cgroup1,
+    /// A process namespace of its own, as in a container: nothing outlives its first process, the holder.
+    Namespace,
     /// The holder is the subreaper, and walks its descendants.
     #[default]
     #[serde(other)]

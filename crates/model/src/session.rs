@@ -82,6 +82,12 @@ pub struct Session {
     /// The file to which output is copied.
     #[serde(default)]
     pub copy_to: Option<Text>,
+    /// What environments are in force, in words.
+    #[serde(default)]
+    pub environment: Vec<String>,
+    /// Why it runs in this backend, where that was left open.
+    #[serde(default)]
+    pub chosen: Option<String>,
 }
 
 /// What a session uses.

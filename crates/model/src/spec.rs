@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    After, AgentLaunch, Backoff, Container, Environment, Geometry, Limits, Millis, Name, Restart, Size, Text,
+    After, AgentLaunch, Backoff, Container, Environment, Geometry, Limits, Millis, Name, Nix, Restart, Sandbox, Size,
+    Text,
 };
 
 /// What to run, where, and how to look after it.
@@ -24,6 +25,10 @@ pub struct Spec {
     /// The container to run in, where the backend has containers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<Container>,
+    /// What runs there already and is taken in as it is, in the backend's own words; no command is started then, and
+    /// none is ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adopt: Option<Text>,
     /// The command and its arguments; the user's shell when empty.
     #[serde(default)]
     pub argv: Vec<Text>,
@@ -89,6 +94,18 @@ pub struct Spec {
     /// Whether commands from inside the session may end or change other sessions.
     #[serde(default)]
     pub control_others: bool,
+    /// The Nix dev shell that the command runs in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nix: Option<Nix>,
+    /// What the command may touch of this host; all that the user may when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Sandbox>,
+    /// What environments made of it, in words; filled in at each start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_force: Vec<String>,
+    /// Why it runs in this backend, where that was left open; filled in at the first start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
 }
 
 /// A TCP port of a session.
@@ -119,6 +136,7 @@ impl Spec {
             labels: BTreeMap::new(),
             backend: None,
             container: None,
+            adopt: None,
             argv: argv.into_iter().map(Into::into).collect(),
             agent: None,
             geometry: Geometry::default(),
@@ -141,6 +159,10 @@ impl Spec {
             copy_to: None,
             log_size: None,
             control_others: false,
+            nix: None,
+            sandbox: None,
+            in_force: Vec::new(),
+            chosen: None,
         }
     }
 }

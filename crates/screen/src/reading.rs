@@ -114,13 +114,18 @@ impl Reading<'_> {
     }
 
     fn print(&mut self, c: char) {
-        if c.width() == Some(0) {
-            if !self.crowded() {
-                self.terminal.term.input(c);
-            }
-        } else {
-            self.print_simple(c);
+        match c.width() {
+            Some(0) if self.crowded() => {}
+            Some(0) => self.terminal.term.input(c),
+            Some(2) if self.cannot_wrap() => {}
+            _ => self.print_simple(c),
         }
+    }
+
+    /// Whether a wide character has no room, and may not take the next row. The grid would note a wrap all the same.
+    fn cannot_wrap(&self) -> bool {
+        let last = self.terminal.cursor().column.0 + 1 >= self.terminal.columns();
+        last && !self.terminal.mode(TermMode::LINE_WRAP)
     }
 
     /// Prints the last character again.
@@ -130,7 +135,7 @@ impl Reading<'_> {
         let most = self.terminal.columns() * self.terminal.rows();
         let inserts = self.terminal.mode(TermMode::INSERT);
         for _ in 0..usize::from(times).min(most) {
-            self.terminal.term.input(c);
+            self.print(c);
             if inserts {
                 self.terminal.heal();
             }

@@ -16,10 +16,11 @@ use wharf_model::Size;
 
 use crate::glyph;
 use crate::notes::{Notes, default_tabs};
-use crate::place::Place;
+use crate::place::{self, Place};
 
-/// The widest screen that is modelled, and how many cells it may have, whatever a terminal claims to be.
+/// The widest and the highest screen that is modelled, and how many cells it may have, whatever a terminal claims.
 const WIDEST: u16 = 2048;
+const HIGHEST: usize = 2048;
 const LARGEST: usize = 1 << 20;
 /// How many cells scrollback may take, however wide a row is. A cell is 24 bytes.
 const MOST_CELLS: usize = 4 << 20;
@@ -51,7 +52,7 @@ struct Span {
 impl Span {
     fn of(size: Size) -> Self {
         let columns = usize::from(size.cols.clamp(2, WIDEST));
-        Self { columns, rows: usize::from(size.rows).clamp(1, LARGEST / columns) }
+        Self { columns, rows: usize::from(size.rows).clamp(1, HIGHEST.min(LARGEST / columns)) }
     }
 }
 
@@ -319,6 +320,13 @@ impl Terminal {
         let grid = self.term.grid_mut();
         grid.scroll_display(Scroll::Bottom);
         let place = Place::leave(grid);
+        // The grid cuts a row again for every piece it makes of it: by halves that stays cheap. And it drops what is
+        // below its cursor when it becomes lower, so it becomes narrower or wider first.
+        while span.columns != self.columns() {
+            let (columns, rows) = (span.columns.max(self.columns() / 2), self.rows());
+            self.term.resize(Span { columns, rows });
+            place::park(self.term.grid_mut());
+        }
         self.term.resize(Span { ..span });
         self.term.grid_mut().update_history(self.limit);
         place.find(self.term.grid_mut());

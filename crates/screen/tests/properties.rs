@@ -231,11 +231,11 @@ proptest! {
     #[test]
     fn no_size_loses_text_below_the_cursor(
         lines in prose(),
-        up in 0_u16..6,
+        (up, column) in (0_u16..6, 1_u16..14),
         sizes in proptest::collection::vec((2_u16..40, 1_u16..12), 1..5),
     ) {
         let mut screen = Screen::new(SIZE, 5000);
-        let _ = screen.feed(format!("{}\x1b[{up}A", lines.join("\r\n")).as_bytes());
+        let _ = screen.feed(format!("{}\x1b[{up}A\x1b[{column}G", lines.join("\r\n")).as_bytes());
         for (cols, rows) in sizes {
             screen.resize(Size { cols, rows });
             let text: String = screen.all().concat().split(' ').collect();

@@ -45,10 +45,7 @@ fn characters_of_every_width() {
 fn broken_output_is_shown_as_such() {
     let mut screen = Screen::new(Size { cols: 20, rows: 2 }, 10);
     let _ = screen.feed(b"a\xffb\xe2\x82c\x00\x80\xc2\x9bd\x7fe\xed\xa0\x80");
-    assert_eq!(
-        screen.rows()[0],
-        "a\u{fffd}b\u{fffd}cde\u{fffd}\u{fffd}\u{fffd}".replace("\u{fffd}\u{fffd}\u{fffd}", "\u{fffd}")
-    );
+    assert_eq!(screen.rows()[0], "a\u{fffd}b\u{fffd}cde\u{fffd}\u{fffd}");
 }
 
 #[test]

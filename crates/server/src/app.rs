@@ -15,6 +15,7 @@ pub(crate) struct App {
     pub(crate) work: Work,
     pub(crate) full: List,
     pub(crate) brief: List,
+    pub(crate) rows: List,
     pub(crate) started: Millis,
     writers: Mutex<HashMap<SessionId, Weak<tokio::sync::Mutex<()>>>>,
 }
@@ -27,6 +28,7 @@ impl App {
             work,
             full: List::full(),
             brief: List::brief(),
+            rows: List::rows(),
             started: SystemTime::now().into(),
             writers: Mutex::default(),
         }

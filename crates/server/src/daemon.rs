@@ -5,6 +5,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use wharf_api::private_directory;
 use wharf_backend::Backend;
+use wharf_container::{ContainerBackend, Flavour};
 use wharf_engine::{Config, Engine};
 use wharf_local::LocalBackend;
 use wharf_model::{Code, Failure, Home};
@@ -27,7 +28,7 @@ pub struct Process {
 
 /// Runs the daemon of an instance in the foreground until it is asked to end. Sessions go on after it.
 ///
-/// Its sessions run on this host, by themselves or in panes of tmux. [`run_with`] takes other places.
+/// Its sessions run on this host, by themselves or in panes of tmux, or in containers. [`run_with`] takes other places.
 pub fn run(home: &Home) -> ExitCode {
     let local = OnceLock::new();
     let backends = |process: Process| {
@@ -36,7 +37,12 @@ pub fn run(home: &Home) -> ExitCode {
         let panes =
             wharf_tmux::Options { descriptors: process.descriptor_limit, ..wharf_tmux::Options::new(home) };
         let local = Arc::clone(local.get_or_init(|| Arc::new(LocalBackend::new(options))));
-        Ok(vec![local as Arc<dyn Backend>, Arc::new(TmuxBackend::new(panes))])
+        let engine = |flavour| {
+            let options = wharf_container::Options::new(flavour, home);
+            Arc::new(ContainerBackend::new(options)) as Arc<dyn Backend>
+        };
+        let (docker, podman) = (engine(Flavour::Docker), engine(Flavour::Podman));
+        Ok(vec![local as Arc<dyn Backend>, Arc::new(TmuxBackend::new(panes)), docker, podman])
     };
     // Only once the instance is ours: a daemon that loses the race for it must leave nothing.
     finish(start(home, backends, || {

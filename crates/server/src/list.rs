@@ -2,18 +2,23 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use wharf_api::Summary;
+use wharf_api::{Summary, rows};
 use wharf_model::{Session, SessionId};
 
-/// The list of sessions as JSON text. What has not changed since the last time is not written again, so a list
+/// The list of sessions as text. What has not changed since the last time is not written again, so a list
 /// of a thousand costs little more than one of ten.
 pub(crate) struct List {
     text: fn(&Session) -> serde_json::Result<Vec<u8>>,
+    /// What stands before, between and after the sessions.
+    around: [&'static str; 3],
     written: Mutex<Written>,
 }
 
 /// A longer list is a history that somebody looks through; keeping its text would cost more than it saves.
 const MOST: usize = 4096;
+
+/// A JSON array.
+const ARRAY: [&str; 3] = ["[", ",", "]"];
 
 #[derive(Default)]
 struct Written {
@@ -27,15 +32,22 @@ struct Written {
 impl List {
     /// Every field of each session.
     pub(crate) fn full() -> Self {
-        Self { text: |session| serde_json::to_vec(session), written: Mutex::default() }
+        Self { text: |session| serde_json::to_vec(session), around: ARRAY, written: Mutex::default() }
     }
 
     /// What lists show of each session.
     pub(crate) fn brief() -> Self {
-        Self { text: |session| serde_json::to_vec(&Summary::from(session)), written: Mutex::default() }
+        let text = |session: &Session| serde_json::to_vec(&Summary::from(session));
+        Self { text, around: ARRAY, written: Mutex::default() }
     }
 
-    /// The JSON array of these sessions.
+    /// What a table shows of each session.
+    pub(crate) fn rows() -> Self {
+        let text = |session: &Session| Ok(rows::line(session).into_bytes());
+        Self { text, around: [rows::HEADING, "", ""], written: Mutex::default() }
+    }
+
+    /// The text of these sessions.
     pub(crate) fn write(&self, sessions: Vec<Arc<Session>>) -> serde_json::Result<Bytes> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, text)) = &written.whole
@@ -44,21 +56,22 @@ impl List {
             return Ok(text.clone());
         }
         let mut text = Vec::with_capacity(written.whole.as_ref().map_or(2, |(_, text)| text.len() + 1024));
-        text.push(b'[');
-        for session in &sessions {
-            if text.len() > 1 {
-                text.push(b',');
+        let [before, between, after] = self.around.map(str::as_bytes);
+        text.extend_from_slice(before);
+        for (at, session) in sessions.iter().enumerate() {
+            if at > 0 {
+                text.extend_from_slice(between);
             }
             text.extend_from_slice(&written.part(session, self.text)?);
         }
-        text.push(b']');
+        text.extend_from_slice(after);
         let text = Bytes::from(text);
         written.trim(&sessions);
         written.whole = (sessions.len() <= MOST).then(|| (sessions, text.clone()));
         Ok(text)
     }
 
-    /// The JSON text of one session.
+    /// The text of one session.
     pub(crate) fn one(&self, session: &Arc<Session>) -> serde_json::Result<Bytes> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner).part(session, self.text)
     }
@@ -132,6 +145,8 @@ mod tests {
             size: spec.size,
             isolation: "none".into(),
             copy_to: None,
+            environment: Vec::new(),
+            chosen: None,
         }
     }
 
@@ -165,6 +180,16 @@ mod tests {
         assert_eq!(first.as_ptr(), second.as_ptr());
         let one = list.one(&sessions[0]).unwrap();
         assert_eq!(one.as_ptr(), list.one(&sessions[0]).unwrap().as_ptr());
+    }
+
+    #[test]
+    fn rows_are_what_a_table_shows() {
+        let list = List::rows();
+        assert_eq!(list.write(Vec::new()).unwrap(), rows::HEADING);
+        let text = list.write(vec![Arc::new(session(1)), Arc::new(session(2))]).unwrap();
+        let text = std::str::from_utf8(&text).unwrap();
+        let found: Vec<_> = rows::read(text).unwrap().map(|row| (row.name, row.state, row.pid)).collect();
+        assert_eq!(found, [("s1", "running", "7"), ("s2", "running", "7")]);
     }
 
     #[test]

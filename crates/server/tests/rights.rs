@@ -4,12 +4,14 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use common::{World, name, request};
-use wharf_api::{GcRequest, ManyRequest, Selector};
+use common::{LONG, World, name, request};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
+use wharf_api::{Await, GcRequest, HookAction, HookSettings, ManyRequest, Selector, SendRequest};
 use wharf_backend::fake::FakeBackend;
 use wharf_backend::{Adoption, Backend, Connection, Launch, Probe, Result};
-use wharf_model::{Capabilities, Code, ProcessIdentity, Ticket};
+use wharf_model::{Capabilities, Code, Manner, ProcessIdentity, Ticket};
 
 /// A fake in which this test process runs inside the sessions that have `inside` in their name.
 struct Inside(FakeBackend);
@@ -94,12 +96,31 @@ async fn from_inside_only_that_session_is_touched() {
         }
     }
     assert_eq!(client.rename("other", &name("x")).await.unwrap_err().code, Code::Forbidden);
+    let request = SendRequest { text: "x".into(), manner: Manner::default() };
+    let refused = [
+        client.send("other", &request, Await::Accepted, Duration::ZERO).await.map(drop),
+        client.ask_agent("other", &request, LONG).await.map(drop),
+        client.interrupt("other", LONG).await.map(drop),
+        client.escape("other").await.map(drop),
+        client.keys("other", vec!["x".into()]).await,
+        client.approve("other", None, LONG).await.map(drop),
+        client.deny("other", LONG).await.map(drop),
+    ];
+    for answer in refused {
+        assert_eq!(answer.unwrap_err().code, Code::Forbidden);
+    }
+    assert_eq!(client.messages("other").await.unwrap(), []);
+    let settings =
+        HookSettings { action: HookAction::Install, command: "/x/wharf".into(), variables: Vec::new() };
+    assert_eq!(client.hook_settings("claude", &settings).await.unwrap_err().code, Code::Forbidden);
     assert_eq!(client.stop_daemon().await.unwrap_err().code, Code::Forbidden);
     assert_eq!(client.gc(&GcRequest::default()).await.unwrap_err().code, Code::Forbidden);
     assert_eq!(world.fake.live().len(), 2, "nothing was touched");
 
     // Itself it may end, and others it may look at.
     client.session("other").await.unwrap();
+    client.explain("other").await.unwrap();
+    client.events("other", 0, false).await.unwrap();
     client.rename("inside", &name("still-inside")).await.unwrap();
     let outcomes = client.kill(&named(&["still-inside"])).await.unwrap();
     assert_eq!(outcomes[0].failure, None);
@@ -115,5 +136,23 @@ async fn a_session_that_may_control_others_does() {
     world.client.start(&wanted).await.unwrap();
     let outcomes = world.client.kill(&named(&["other"])).await.unwrap();
     assert_eq!(outcomes[0].failure, None);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_process_of_a_session_tells_events_for_it() {
+    let world = world().await;
+    world.start("inside", &["fake:sleep"]).await;
+    let mut teller = tokio::io::BufReader::new(common::connect(&world.home.events_socket()));
+    let mut answer = String::new();
+    teller.get_mut().write_all(b"{\"kind\":\"my.event\",\"data\":5,\"ack\":true}\n").await.unwrap();
+    tokio::time::timeout(LONG, teller.read_line(&mut answer)).await.unwrap().unwrap();
+    assert!(answer.contains("\"event\":"), "{answer}");
+    let mut events = world.client.events("inside", 0, false).await.unwrap();
+    let mut told = None;
+    while let Some(event) = events.next().await.unwrap() {
+        told = Some((event.kind, event.source, event.data));
+    }
+    assert_eq!(told, Some(("my.event".into(), "sidecar".into(), serde_json::json!(5))));
     world.end().await;
 }

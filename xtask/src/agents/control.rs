@@ -41,7 +41,11 @@ pub(crate) fn escape(stage: &mut Stage) -> Result<Verdict> {
     }
     let cut = stage.cut();
     long_turn(stage)?;
-    for _ in 0..stage.presses() {
+    for press in 0..stage.presses() {
+        if press > 0 {
+            // Two at once are another key to a program that reads them together: a person takes this long.
+            std::thread::sleep(Duration::from_millis(300));
+        }
         stage.run(&["escape", Stage::NAME])?;
     }
     stopped(stage, cut)

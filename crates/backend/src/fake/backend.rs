@@ -53,6 +53,7 @@ impl FakeBackend {
             stats: true,
             limits: false,
             copy: false,
+            guests: false,
             answers: false,
             isolation: false,
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use wharf_backend::{Adoption, Backend, Connection, Launch, Probe, Result, Status};
 use wharf_local::held;
 use wharf_model::{Capabilities, Code, Failure, Home, Ticket};
@@ -16,7 +16,7 @@ use crate::place::Place;
 use crate::starting::Starting;
 
 /// How long a holder may take to say who it is.
-const GREETING: Duration = Duration::from_secs(3);
+const GREETING: Duration = Duration::from_secs(2);
 
 /// Which engine, where, and what holds its sessions.
 #[derive(Debug, Clone)]
@@ -93,6 +93,7 @@ impl Backend for ContainerBackend {
             stats: true,
             limits: true,
             copy: false,
+            guests: false,
             answers: false,
             isolation: true,
         }
@@ -128,7 +129,17 @@ impl Backend for ContainerBackend {
     }
 
     async fn start(&self, launch: Launch) -> Result<(Ticket, Arc<dyn Connection>)> {
-        let (ticket, connection) = Starting::new(&self.place, launch).await?.run().await?;
+        let (tell, told) = oneshot::channel();
+        let place = Arc::clone(&self.place);
+        // In a task of its own: a caller that waits no longer leaves nothing half made.
+        tokio::spawn(async move {
+            let started = async { Starting::new(Arc::clone(&place), launch).await?.run().await };
+            if let Err(Ok((ticket, _))) = tell.send(started.await) {
+                place.discard(&ticket).await;
+            }
+        });
+        let gone = |_| Failure::new(Code::Internal, "the start was broken off");
+        let (ticket, connection) = told.await.map_err(gone)??;
         self.tidy(&ticket, connection.status());
         Ok((ticket, connection))
     }

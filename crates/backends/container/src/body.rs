@@ -63,7 +63,9 @@ impl Plan<'_> {
             working_dir: Some("/".to_owned()),
             labels: Some(labels),
             exposed_ports: Some(exposed),
+            // What the holder itself takes to be polite, and to write its record. Podman gives no time to one that names none.
             stop_signal: Some("SIGTERM".to_owned()),
+            stop_timeout: Some(10),
             host_config: Some(host),
             ..ContainerCreateBody::default()
         })

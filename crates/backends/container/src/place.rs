@@ -18,6 +18,8 @@ use crate::rooms::Rooms;
 
 /// How long a holder may take from its exit record, or its last connection, to its end.
 const FAREWELL: Duration = Duration::from_secs(4);
+/// How long a holder that takes no connections any more may take to leave its record.
+const LEAVING: Duration = Duration::from_secs(1);
 /// How often a container that is about to go is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -89,7 +91,7 @@ impl Place {
     pub(crate) async fn look(&self, ticket: &Ticket, why: &str) -> Result<Adoption> {
         let (home, name) = (ticket.dir.as_path(), container_name(&ticket.id));
         let unknown = |why: &str| Failure::new(Code::Unreachable, format!("cannot reach the holder: {why}"));
-        let until = Instant::now() + FAREWELL;
+        let until = Instant::now() + LEAVING;
         loop {
             let (_, found) = self.find(ticket).await.map_err(|failure| unknown(&failure.message))?;
             // Looked for after that: what is gone now has written all that it will.
@@ -110,6 +112,21 @@ impl Place {
             }
             tokio::time::sleep(LOOK).await;
         }
+    }
+
+    /// Takes back a start that nobody waited for: nobody knows of it, and the asker may try again.
+    pub(crate) async fn discard(&self, ticket: &Ticket) {
+        let removed = async {
+            let (engine, found) = self.find(ticket).await?;
+            match found {
+                Some(container) => engine.remove(&container.id).await,
+                None => Ok(()),
+            }
+        };
+        if let Err(failure) = removed.await {
+            tracing::warn!(session = %ticket.id, %failure, "a start that took too long left its container");
+        }
+        Rooms::of(ticket.dir.as_path()).clear(ticket.run);
     }
 
     /// Takes the container of a session that is over away.

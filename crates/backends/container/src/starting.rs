@@ -6,7 +6,7 @@ use std::time::Duration;
 use wharf_backend::{Connection, Launch, Result};
 use wharf_holder::wire::Start;
 use wharf_local::held;
-use wharf_model::{Code, Container, Failure, Limits, Millis, Scope, Text, Ticket};
+use wharf_model::{Code, Container, Failure, Limits, Millis, Scope, ScopeKind, Text, Ticket};
 
 use crate::birth::{self, Birth};
 use crate::body::Plan;
@@ -21,9 +21,12 @@ use crate::rooms::Rooms;
 /// How long a holder may take to call, and to start a command: a loaded machine is waited for, but not for ever.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Where programs are in an image that does not say so: what engines assume.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// One start under way.
-pub(crate) struct Starting<'a> {
-    place: &'a Place,
+pub(crate) struct Starting {
+    place: Arc<Place>,
     engine: Engine,
     container: Container,
     image: Image,
@@ -33,9 +36,9 @@ pub(crate) struct Starting<'a> {
     env: Vec<(Text, Text)>,
 }
 
-impl<'a> Starting<'a> {
+impl Starting {
     /// Sees that the engine answers and has the image. Nothing is made yet.
-    pub(crate) async fn new(place: &'a Place, launch: Launch) -> Result<Self> {
+    pub(crate) async fn new(place: Arc<Place>, launch: Launch) -> Result<Self> {
         let name = place.options.flavour.name();
         let Some(container) = launch.spec.container.clone() else {
             return Err(
@@ -101,6 +104,7 @@ impl<'a> Starting<'a> {
         self.ticket.holder = holder;
         self.ticket.command = birth::command(&started, &descriptors);
         self.ticket.started = started.started;
+        self.ticket.scope = Scope { kind: ScopeKind::Namespace, dirs: Vec::new() };
         self.rooms.write_ticket(&self.ticket)?;
         let pid = self.ticket.command.as_ref().map_or(started.command.pid, |command| command.pid);
         let first = held::first_status(pid, self.ticket.spec.size, None);
@@ -176,7 +180,8 @@ impl<'a> Starting<'a> {
     fn variables(&self) -> Vec<(Text, Text)> {
         let mut env = self.env.clone();
         if self.container.image_variables {
-            for (name, value) in &self.image.env {
+            let usual = [(Text::from("PATH"), Text::from(PATH)), ("HOME".into(), "/".into())];
+            for (name, value) in self.image.env.iter().chain(&usual) {
                 if !env.iter().any(|(asked, _)| asked == name) {
                     env.push((name.clone(), value.clone()));
                 }

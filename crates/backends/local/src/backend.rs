@@ -1,16 +1,19 @@
 //! The backend: starts, finds again, lists, sweeps.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::net::UnixStream;
 use tokio::time::Instant;
 use wharf_backend::{Adoption, Backend, Connection, Launch, Probe, Result};
 use wharf_holder::frame::Kind;
 use wharf_holder::linux;
+use wharf_holder::wire::Started;
 use wharf_model::{Capabilities, Code, Failure, Home, Millis, Scope, Text, Ticket};
 
 use crate::carrier::Carrier;
@@ -82,6 +85,13 @@ impl LocalBackend {
         }
     }
 
+    /// Has a fresh holder take a session over from whoever had it, with these descriptors of it: the connection to that
+    /// holder, and what it says.
+    pub async fn take_over(&self, frame: &[u8], passed: &[BorrowedFd<'_>]) -> Result<(UnixStream, Started)> {
+        let (stream, started, _) = self.place.begin(frame, passed).await?;
+        Ok((stream, started))
+    }
+
     /// Starts what the first session needs, so that it need not wait for it.
     pub fn warm_up(&self) {
         self.place.nursery.replenish();
@@ -116,6 +126,7 @@ impl Backend for LocalBackend {
             stats: true,
             limits: self.limits,
             copy: false,
+            guests: false,
             answers: false,
             isolation: false,
         }

@@ -65,6 +65,7 @@ pub fn start_of(ticket: &Ticket, descriptors: Option<u64>) -> Start {
         umask: spec.umask,
         descriptors,
         token: ticket.token.clone(),
+        guest: spec.adopt.is_some(),
     }
 }
 

@@ -55,14 +55,11 @@ impl Place {
 
     /// Sends to a fresh holder. A spare that died while it waited has done nothing yet, so the next one is asked.
     async fn reach(&self, frame: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<UnixStream> {
-        let stream = UnixStream::from_std(self.nursery.holder()?)?;
-        if send(&stream, frame, descriptors).await.is_ok() {
+        if let Ok(stream) = hand(self.nursery.holder()?, frame, descriptors).await {
             return Ok(stream);
         }
         self.nursery.distrust();
-        let stream = UnixStream::from_std(self.nursery.holder()?)?;
-        send(&stream, frame, descriptors).await?;
-        Ok(stream)
+        hand(self.nursery.holder()?, frame, descriptors).await
     }
 
     /// Makes up for a holder that was given away, when whoever asked for it has had its answer.
@@ -81,6 +78,23 @@ impl Place {
         let (frame, descriptors) = keep.resume(ticket, self.descriptors).map_err(failed)?;
         self.begin(&frame, &descriptors).await
     }
+}
+
+/// Sends to a connection that nobody watches yet: most often all of it goes at once, and need not be waited for.
+async fn hand(
+    stream: std::os::unix::net::UnixStream,
+    frame: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<UnixStream> {
+    let sent = match linux::send(stream.as_fd(), &[IoSlice::new(frame)], descriptors) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+        sent => sent?,
+    };
+    let stream = UnixStream::from_std(stream)?;
+    // The descriptors went with the first bytes.
+    let descriptors = if sent == 0 { descriptors } else { &[] };
+    send(&stream, &frame[sent..], descriptors).await?;
+    Ok(stream)
 }
 
 pub(crate) async fn send(

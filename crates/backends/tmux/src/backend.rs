@@ -1,6 +1,8 @@
 //! The backend: starts in a pane, and finds again by the holder that sits in it.
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +10,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::net::UnixStream;
 use wharf_backend::{Adoption, Backend, Connection, Launch, Probe, Result};
+use wharf_holder::frame::{self, Kind};
+use wharf_holder::linux::proc;
+use wharf_holder::wire::{self, Duplicate, Resume, Started};
 use wharf_local::{LocalBackend, held};
 use wharf_model::{Capabilities, Code, Failure, Home, Millis, Scope, Size, Text, Ticket};
 
 use crate::door::Door;
 use crate::geometry;
+use crate::guest::Foreign;
 use crate::server::Server;
+use crate::target::Target;
 
 /// How long a holder may take to start a command.
 const START: Duration = Duration::from_secs(30);
@@ -122,11 +129,87 @@ impl TmuxBackend {
         Ok(())
     }
 
+    /// Takes in a pane of the user's own server.
+    async fn take_in(&self, launch: Launch, what: &Text) -> Result<(Ticket, Arc<dyn Connection>)> {
+        let target: Target = what.lossy().parse()?;
+        let foreign = Foreign::of(self.server.program().to_owned(), &launch.env)?;
+        let pane = foreign.find(&target).await?;
+        let mut ticket = blank(&launch);
+        ticket.spec.size = pane.size;
+        ticket.spec.motd = Some(foreign.screen(&pane).await?);
+        ticket.private = Some(serde_json::json!({ "join": foreign.join_command(&pane) }).to_string());
+        let system = |error: io::Error| Failure::system(format!("cannot take in {target}"), &error);
+        let command = proc::boot().and_then(|boot| proc::identity(pane.pid, &boot)).map_err(system)?;
+        let gone = || Failure::new(Code::Ended, format!("the command in pane {target} has ended"));
+        let pidfd = proc::open(&command).map_err(system)?.ok_or_else(gone)?;
+        self.server.prepare(&self.holder)?;
+        let door = Door::open(self.server.dir(), &format!("door-{}", session_name(&ticket)))?;
+        let seat = pane.terminal()?;
+        let link = foreign.tap(&pane, &self.server.holder(), &door).await?;
+        let descriptors = vec![Duplicate::Link, Duplicate::Seat, Duplicate::Command];
+        let started = Started {
+            // The one that takes it over puts itself here.
+            holder: command.clone(),
+            command,
+            scope: Scope::default(),
+            started: Millis::from(std::time::SystemTime::now()),
+            descriptors,
+        };
+        let resume = Resume { start: held::start_of(&ticket, self.descriptors), started };
+        let control = serde_json::to_vec(&resume).map_err(|error| system(error.into()))?;
+        let given = held::given(&ticket).map_err(system)?;
+        let frame = frame::encode(Kind::Resume, 1, &wire::sections(&[&control, &given]));
+        let made = !launch.home.exists();
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&launch.home).map_err(system)?;
+        let passed = [link.as_fd(), seat.as_fd(), pidfd.as_fd()];
+        match self.held.take_over(&frame, &passed).await {
+            Ok((stream, started)) => {
+                let connection = connect(&mut ticket, stream, started);
+                Ok((ticket, connection))
+            }
+            Err(failure) => {
+                if made {
+                    let _ = std::fs::remove_dir_all(&launch.home);
+                }
+                Err(failure)
+            }
+        }
+    }
+
     /// Has tmux follow the session's size from here on.
     fn follow(&self, ticket: &Ticket, connection: &Arc<dyn Connection>) {
         let session = session_name(ticket);
         tokio::spawn(geometry::follow(self.server.clone(), session, connection.status()));
     }
+}
+
+/// A ticket that nobody has signed yet.
+fn blank(launch: &Launch) -> Ticket {
+    Ticket {
+        id: launch.id.clone(),
+        name: launch.name.clone(),
+        run: launch.run,
+        backend: NAME.to_owned(),
+        dir: Text::from(launch.home.as_path()),
+        token: launch.token.clone(),
+        created: launch.created,
+        started: Millis(0),
+        holder: None,
+        command: None,
+        scope: Scope::default(),
+        spec: launch.spec.clone(),
+        private: None,
+    }
+}
+
+/// The connection to a holder that has just signed the ticket.
+fn connect(ticket: &mut Ticket, stream: UnixStream, started: Started) -> Arc<dyn Connection> {
+    let first = held::first_status(started.command.pid, ticket.spec.size, None);
+    ticket.holder = Some(started.holder);
+    ticket.command = Some(started.command);
+    ticket.scope = started.scope;
+    ticket.started = started.started;
+    held::connect(ticket.dir.as_path().to_owned(), stream, first)
 }
 
 /// What the backend is called.
@@ -144,7 +227,7 @@ impl Backend for TmuxBackend {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { pipes: false, answers: true, ..self.held.capabilities() }
+        Capabilities { pipes: false, guests: true, answers: true, ..self.held.capabilities() }
     }
 
     async fn probe(&self) -> Probe {
@@ -166,25 +249,14 @@ impl Backend for TmuxBackend {
     }
 
     async fn start(&self, launch: Launch) -> Result<(Ticket, Arc<dyn Connection>)> {
+        if let Some(what) = launch.spec.adopt.clone() {
+            return self.take_in(launch, &what).await;
+        }
         if !launch.spec.tty {
             return Err(Failure::unsupported("a session without a terminal", "tmux")
                 .hint("`--backend local` has both kinds"));
         }
-        let mut ticket = Ticket {
-            id: launch.id,
-            name: launch.name,
-            run: launch.run,
-            backend: NAME.to_owned(),
-            dir: Text::from(launch.home.as_path()),
-            token: launch.token,
-            created: launch.created,
-            started: Millis(0),
-            holder: None,
-            command: None,
-            scope: Scope::default(),
-            spec: launch.spec,
-            private: None,
-        };
+        let mut ticket = blank(&launch);
         let session = session_name(&ticket);
         let invalid = |error: std::io::Error| Failure::new(Code::Invalid, error.to_string());
         let join: Vec<Text> = self.server.join_command(&session).into_iter().map(Text::from).collect();
@@ -200,19 +272,16 @@ impl Backend for TmuxBackend {
             .map_err(|_| Failure::new(Code::Timeout, "the holder did not start the command in time"))??;
         // The holder's own copy alone keeps it open from here on.
         drop(link);
-        let first = held::first_status(started.command.pid, ticket.spec.size, None);
-        ticket.holder = Some(started.holder);
-        ticket.command = Some(started.command);
-        ticket.scope = started.scope;
-        ticket.started = started.started;
-        let connection = held::connect(launch.home, stream, first);
+        let connection = connect(&mut ticket, stream, started);
         self.follow(&ticket, &connection);
         Ok((ticket, connection))
     }
 
     async fn adopt(&self, ticket: &Ticket) -> Result<Adoption> {
         let adoption = self.held.adopt(ticket).await?;
-        if let Adoption::Alive(connection) = &adoption {
+        if let Adoption::Alive(connection) = &adoption
+            && ticket.spec.adopt.is_none()
+        {
             self.follow(ticket, connection);
         }
         Ok(adoption)

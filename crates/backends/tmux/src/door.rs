@@ -38,31 +38,68 @@ impl Door {
         Ok(Self { path, listener })
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Waits for both: the connection to the holder, and the socket to tmux.
     pub(crate) async fn both(&self) -> Result<(UnixStream, OwnedFd)> {
-        let (mut seated, mut tapped) = (None, None);
         let wait = async {
+            let (mut seated, mut tapped) = (None, None);
             loop {
-                match (seated, tapped) {
-                    (Some(stream), Some(link)) => return Ok::<_, io::Error>((stream, link)),
-                    rest => (seated, tapped) = rest,
+                match self.next().await? {
+                    Caller::Seated(stream) => seated = Some(stream),
+                    Caller::Tapped(link) => tapped = Some(link),
                 }
-                let (stream, _) = self.listener.accept().await?;
-                match hear(&stream).await? {
-                    (SEATED, _) => seated = Some(stream),
-                    (TAPPED, Some(link)) => tapped = Some(link),
-                    _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "a stranger at the door")),
+                match (seated, tapped) {
+                    (Some(stream), Some(link)) => return Ok((stream, link)),
+                    rest => (seated, tapped) = rest,
                 }
             }
         };
-        tokio::time::timeout(REPORT, wait)
-            .await
-            .map_err(|_| {
-                Failure::new(Code::Timeout, "the pane did not report in time")
-                    .hint("its process is wharf-holder: can tmux run it?")
-            })?
-            .map_err(|error| Failure::system("the pane did not report", &error))
+        in_time(wait).await
     }
+
+    /// Waits for the socket to tmux alone.
+    pub(crate) async fn link(&self) -> Result<OwnedFd> {
+        let wait = async {
+            match self.next().await? {
+                Caller::Tapped(link) => Ok(link),
+                Caller::Seated(_) => Err(stranger()),
+            }
+        };
+        in_time(wait).await
+    }
+
+    async fn next(&self) -> io::Result<Caller> {
+        let (stream, _) = self.listener.accept().await?;
+        match hear(&stream).await? {
+            (SEATED, _) => Ok(Caller::Seated(stream)),
+            (TAPPED, Some(link)) => Ok(Caller::Tapped(link)),
+            _ => Err(stranger()),
+        }
+    }
+}
+
+/// Who comes.
+enum Caller {
+    /// A holder in a pane.
+    Seated(UnixStream),
+    /// A pane's output and input.
+    Tapped(OwnedFd),
+}
+
+fn stranger() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "a stranger at the door")
+}
+
+async fn in_time<T>(wait: impl Future<Output = io::Result<T>>) -> Result<T> {
+    let waited = tokio::time::timeout(REPORT, wait).await.map_err(|_| {
+        Failure::new(Code::Timeout, "the pane did not report in time")
+            .hint("its process is wharf-holder: can tmux run it?")
+    })?;
+    waited.map_err(|error| Failure::system("the pane did not report", &error))
 }
 
 impl Drop for Door {

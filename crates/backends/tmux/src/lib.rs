@@ -9,6 +9,7 @@
 //! - `server` is the private server: its directory, its configuration, and how it is asked, always with a deadline.
 //! - `door` is where a fresh pane reports, and where it is told what to run.
 //! - `geometry` has tmux follow when a session's size changes.
+//! - `guest` is a pane of the user's own server, which is taken in to be watched and typed at, found by its `target`.
 //!
 //! No text of a user ever reaches tmux: sessions are named by their ids, and commands, variables and directories go
 //! to the holder as they are.
@@ -16,6 +17,8 @@
 mod backend;
 mod door;
 mod geometry;
+mod guest;
 mod server;
+mod target;
 
 pub use backend::{Options, TmuxBackend};

@@ -59,6 +59,11 @@ impl Server {
         Self { program, dir }
     }
 
+    /// The program.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// The directory.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
@@ -132,7 +137,7 @@ impl Server {
 }
 
 /// Runs tmux to its end, with a deadline.
-async fn output(command: &mut Command) -> Result<String> {
+pub(crate) async fn output(command: &mut Command) -> Result<String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let ran = tokio::time::timeout(ANSWER, command.output()).await;
     let ran = ran.map_err(|_| {

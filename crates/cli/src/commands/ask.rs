@@ -25,7 +25,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     let request = args.delivery.request(&args.name, args.timeout, false)?;
     let home = place::home()?;
     let reply = call::runtime()?.block_on(async {
-        let mut daemon = Persistent::new(home, Some(args.timeout)).await?;
+        let mut daemon = Persistent::new(home, Some(args.timeout));
         // The message has a key: asked again, it is not sent again.
         let ask = async |client: &wharf_api::Client, left: Option<Duration>| {
             client.ask_agent(&args.name, &request, left.unwrap_or_default()).await

@@ -29,7 +29,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let home = place::home()?;
     call::runtime()?.block_on(async {
-        let mut daemon = Persistent::new(home, None).await?;
+        let mut daemon = Persistent::new(home, None);
         let mut after = args.after;
         loop {
             let open =

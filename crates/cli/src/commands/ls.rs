@@ -1,17 +1,19 @@
-use std::ffi::OsStr;
+use std::borrow::Cow;
+use std::time::Duration;
 
-use wharf_api::Summary;
-use wharf_model::Text;
+use wharf_api::direct;
+use wharf_api::rows::{self, Row};
+use wharf_model::{Code, Failure, Session, State};
 
 use crate::dispatch::Serve;
 use crate::duration::{human, now};
 use crate::selection::Selection;
-use crate::table::{Table, command_line};
+use crate::table::Grid;
 use crate::trouble::Done;
 use crate::{call, output};
 
 /// Arguments of `ls`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Selection,
@@ -23,63 +25,126 @@ pub(crate) struct Args {
     quiet: bool,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
+
+/// How long a daemon may take to say what it knows by heart.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let selector = args.which.selector()?;
-    if args.json && !args.running {
+    let target = direct::sessions(&selector, if args.json { "brief" } else { "rows" });
+    let mut body = ask(&target)?;
+    if args.json && args.running {
+        let mut sessions: Vec<wharf_api::Summary> = serde_json::from_slice(&body).map_err(unreadable)?;
+        sessions.retain(|session| !session.state.is_over());
+        output::json(&sessions)?;
+        return Ok(0);
+    }
+    if args.json {
         // The daemon's answer is the output: nothing is parsed.
-        let mut body = call::again(async |client| client.sessions_raw(&selector).await)?.to_vec();
         body.push(b'\n');
         output::bytes(&body)?;
         return Ok(0);
     }
-    let mut sessions = call::again(async |client| client.summaries(&selector).await)?;
-    sessions.retain(|session| !(args.running && session.state.is_over()));
-    if args.json {
-        output::json(&sessions)?;
-    } else if args.quiet {
-        let names: Vec<&str> = sessions.iter().flat_map(|session| [session.name.as_str(), "\n"]).collect();
-        output::text(&names.concat())?;
+    let mut text = String::from_utf8(body).map_err(unreadable)?;
+    if rows::read(&text).is_none() {
+        // A daemon of another version.
+        let sessions: Vec<Session> = serde_json::from_str(&text).map_err(unreadable)?;
+        let lines = sessions.iter().map(rows::line);
+        text = std::iter::once(rows::HEADING.to_owned()).chain(lines).collect();
+    }
+    let shown = rows::read(&text).into_iter().flatten();
+    let shown = shown.filter(|row| !(args.running && is_over(row.state)));
+    if args.quiet {
+        output::text(&shown.flat_map(|row| [row.name, "\n"]).collect::<String>())?;
     } else {
-        output::table(&listing(&sessions))?;
+        output::table(&listing(shown))?;
     }
     Ok(0)
 }
 
-fn listing(sessions: &[Summary]) -> Table {
-    let (now, home) = (now(), std::env::var_os("HOME").unwrap_or_default());
-    let mut table = Table::new(&["NAME", "GROUP", "STATE", "PID", "ATTACHED", "AGE", "DIR", "COMMAND"]);
-    for session in sessions {
-        let state = match &session.exit {
-            Some(exit) if session.state.is_over() => match (exit.code, exit.signal) {
-                (Some(code), _) => format!("{} {code}", session.state.as_str()),
-                (None, Some(signal)) => format!("{} signal {signal}", session.state.as_str()),
-                (None, None) => session.state.as_str().to_owned(),
-            },
-            _ => session.state.as_str().to_owned(),
-        };
-        let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        table.row([
-            session.name.to_string(),
-            dash(session.group.as_ref().map(ToString::to_string)),
-            state,
-            dash(session.pid.map(|pid| pid.to_string())),
-            session.attached.to_string(),
-            human(session.created, now),
-            short_dir(&session.dir, &home),
-            command_line(&session.argv),
+fn ask(target: &str) -> Result<Vec<u8>, Failure> {
+    match call::directly(target, None, PATIENCE) {
+        Ok(Some(body)) => Ok(body),
+        // Asked again below, of a new one.
+        Err(failure) if failure.code != Code::Unreachable => Err(failure),
+        Ok(None) | Err(_) => {
+            call::again(async |client| client.sessions_at(target).await).map(|bytes| bytes.to_vec())
+        }
+    }
+}
+
+fn unreadable(error: impl std::fmt::Display) -> Failure {
+    Failure::new(Code::Internal, format!("cannot read the daemon's answer: {error}"))
+}
+
+fn is_over(state: &str) -> bool {
+    let word = state.split(' ').next().unwrap_or_default();
+    [State::Exited, State::Lost].iter().any(|over| over.as_str() == word)
+}
+
+fn listing<'a>(rows: impl Iterator<Item = Row<'a>>) -> Grid<'a> {
+    let (now, home) = (now(), std::env::var("HOME").unwrap_or_default());
+    let mut table = Grid::new(&["NAME", "GROUP", "STATE", "PID", "ATTACHED", "AGE", "DIR", "COMMAND"]);
+    let dash = |text: &'a str| Cow::Borrowed(if text.is_empty() { "-" } else { text });
+    for row in rows {
+        // What comes as rows is clean already.
+        table.clean_row([
+            row.name.into(),
+            dash(row.group),
+            row.state.into(),
+            dash(row.pid),
+            row.attached.into(),
+            human(row.created, now).into(),
+            short_dir(row.dir, &home),
+            row.command.into(),
         ]);
     }
     table
 }
 
 /// The directory with `~` for the user's own.
-fn short_dir(dir: &Text, home: &OsStr) -> String {
-    match dir.as_path().strip_prefix(home) {
-        Ok(rest) if !home.is_empty() && rest.as_os_str().is_empty() => "~".to_owned(),
-        Ok(rest) if !home.is_empty() => format!("~/{}", rest.to_string_lossy()),
-        _ => dir.lossy().into_owned(),
+fn short_dir<'a>(dir: &'a str, home: &str) -> Cow<'a, str> {
+    match dir.strip_prefix(home.trim_end_matches('/')) {
+        Some("") if !home.is_empty() => "~".into(),
+        Some(rest) if !home.is_empty() && rest.starts_with('/') => format!("~{rest}").into(),
+        _ => dir.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_own_directory_is_short() {
+        for (dir, home, short) in [
+            ("/home/u", "/home/u", "~"),
+            ("/home/u/x", "/home/u/", "~/x"),
+            ("/home/us", "/home/u", "/home/us"),
+            ("/x", "", "/x"),
+            ("/x", "/", "~/x"),
+        ] {
+            assert_eq!(short_dir(dir, home), short);
+        }
+    }
+
+    #[test]
+    fn what_is_over_is_known_by_its_word() {
+        let states =
+            [State::Starting, State::Idle, State::Running, State::Exited, State::Lost, State::Unknown];
+        for state in states {
+            assert_eq!(is_over(&format!("{} 3", state.as_str())), state.is_over(), "{state:?}");
+        }
+    }
+
+    #[test]
+    fn a_row_is_a_line_of_the_table() {
+        let text = format!("{}a\t\texited 3\t\t0\t1\t/x\tsh\n", rows::HEADING);
+        let table = listing(rows::read(&text).unwrap()).text(None);
+        let line = table.lines().nth(1).unwrap();
+        assert!(line.starts_with("a     -      exited 3  -    0         "), "{line}");
+        assert!(line.ends_with("  /x   sh"), "{line}");
     }
 }

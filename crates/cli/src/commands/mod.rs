@@ -4,6 +4,7 @@
 
 use crate::verb::{Verb, arguments};
 
+mod adopt;
 mod agents;
 mod approve;
 mod ask;
@@ -48,6 +49,8 @@ mod wait;
 mod write;
 
 pub(crate) use exec::finished;
+pub(crate) use ls::{Args as LsArgs, run as list};
+pub(crate) use run::{Args as RunArgs, run as start};
 
 macro_rules! verb {
     ($module:ident, $about:literal) => {
@@ -64,6 +67,7 @@ macro_rules! verb {
 pub(crate) const VERBS: &[Verb] = &[
     verb!(run, "Start a session"),
     verb!(ensure, "Start a session unless one of that name or group runs"),
+    verb!(adopt, "Take in what runs already: watch it and type"),
     verb!(ls, "List sessions"),
     verb!(show, "Show all that is known of a session"),
     verb!(attach, "Bring a session to this terminal"),

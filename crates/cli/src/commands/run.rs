@@ -1,8 +1,10 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use wharf_api::{StartRequest, Started};
-use wharf_model::Spec;
+use wharf_model::{Code, Failure, Name, Spec};
 
 use crate::attach::{Begin, Options, attach};
 use crate::dispatch::Serve;
@@ -11,22 +13,22 @@ use crate::trouble::Done;
 use crate::{call, output, place};
 
 /// Arguments of `run`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// Print the name and leave it running; the default where there is no terminal
     #[arg(short, long, conflicts_with = "attach")]
-    detach: bool,
+    pub(crate) detach: bool,
     /// Attach, also where there is no terminal: input, output and signals are passed on, and the command's code is ours
     #[arg(short, long)]
     attach: bool,
     /// Print nothing
     #[arg(short, long)]
-    quiet: bool,
+    pub(crate) quiet: bool,
     /// The keys that leave it running while attached
     #[arg(long, value_name = "KEYS")]
     detach_keys: Option<String>,
     #[command(flatten)]
-    start: StartArgs,
+    pub(crate) start: StartArgs,
 }
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
@@ -38,16 +40,18 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     let keys = attaches.then(|| super::attach::keys(args.detach_keys, &home)).transpose()?;
     let spec = args.start.spec(&home)?;
     let (waits, geometry) = (!spec.after.is_empty(), spec.geometry);
-    let started = start(spec, false)?;
-    let session = started.session;
     let Some(keys) = keys else {
         if json {
-            output::json(&session)?;
-        } else if !args.quiet {
-            output::text(&format!("{}\n", session.name))?;
+            output::json(&start(spec, false)?.session)?;
+        } else {
+            let name = start_for_its_name(spec)?;
+            if !args.quiet {
+                output::text(&format!("{name}\n"))?;
+            }
         }
         return Ok(0);
     };
+    let session = start(spec, false)?.session;
     attach(&Options {
         name: session.name.to_string(),
         dir: session.path.as_path().to_owned(),
@@ -61,9 +65,47 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     })
 }
 
+/// How long a daemon may take to start a session.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Asks a daemon that runs for a session; none where none runs.
+fn start_directly(request: &StartRequest) -> Result<Option<Vec<u8>>, Failure> {
+    let body = serde_json::to_vec(request)
+        .map_err(|error| Failure::new(Code::Internal, format!("cannot write the request: {error}")))?;
+    call::directly("/v1/sessions", Some(&body), PATIENCE)
+}
+
+/// Asks for a session of which only the name is wanted, so that the rest of the answer is not read.
+fn start_for_its_name(spec: Spec) -> Result<Name, Failure> {
+    #[derive(Deserialize)]
+    struct Answer {
+        session: Named,
+    }
+    #[derive(Deserialize)]
+    struct Named {
+        name: Name,
+    }
+    let request = StartRequest { spec, ensure: false };
+    match (start_directly(&request)?, request.spec.name) {
+        (Some(_), Some(name)) => Ok(name),
+        (Some(body), None) => Ok(read::<Answer>(&body)?.session.name),
+        (None, name) => start(Spec { name, ..request.spec }, false).map(|started| started.session.name),
+    }
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(body)
+        .map_err(|error| Failure::new(Code::Internal, format!("cannot read the daemon's answer: {error}")))
+}
+
 /// Asks for a session.
-pub(super) fn start(spec: Spec, ensure: bool) -> Result<Started, wharf_model::Failure> {
+pub(super) fn start(spec: Spec, ensure: bool) -> Result<Started, Failure> {
     let request = StartRequest { spec, ensure };
+    match start_directly(&request) {
+        Ok(Some(body)) => return read(&body),
+        Err(failure) if !(ensure && failure.code == Code::Unreachable) => return Err(failure),
+        Ok(None) | Err(_) => {}
+    }
     // An ensure may be repeated; a start may not, for the first one may have worked.
     if ensure {
         call::again(async |client| client.start(&request).await)

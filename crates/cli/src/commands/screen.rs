@@ -49,7 +49,7 @@ async fn watch(home: Home, args: &Args) -> Done {
     let cannot = |error: io::Error| Failure::system("cannot listen for signals", &error);
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
-    let mut daemon = Persistent::new(home, None).await?;
+    let mut daemon = Persistent::new(home, None);
     let mut view = View::new(args.json)?;
     let mut cursor: Option<String> = None;
     loop {

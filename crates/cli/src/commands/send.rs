@@ -69,7 +69,7 @@ fn deliver(
 ) -> Result<(Receipt, bool), Failure> {
     let home = place::home()?;
     call::runtime()?.block_on(async {
-        let mut daemon = Persistent::new(home, Some(timeout.saturating_add(SLACK))).await?;
+        let mut daemon = Persistent::new(home, Some(timeout.saturating_add(SLACK)));
         let queued = daemon
             .ask(async |client, _| client.send(name, request, Await::Accepted, Duration::ZERO).await)
             .await?;

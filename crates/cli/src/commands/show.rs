@@ -110,6 +110,7 @@ fn scope(kind: ScopeKind) -> &'static str {
     match kind {
         ScopeKind::Cgroup2 => "cgroup v2 (cgroup.kill)",
         ScopeKind::Cgroup1 => "cgroup v1 (freezer)",
+        ScopeKind::Namespace => "its own process namespace, which ends with its holder",
         ScopeKind::Walk => "walk of descendants (no cgroup can be made here)",
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     let home = place::home()?;
     let Some(until) = args.until else {
         let exits = call::runtime()?.block_on(async {
-            let mut daemon = Persistent::new(home, args.timeout).await?;
+            let mut daemon = Persistent::new(home, args.timeout);
             let mut exits = Vec::new();
             for name in &args.names {
                 let end = async |client: &Client, left| client.wait(name, left).await;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
         return Ok(exits.iter().map(code).find(|code| *code != 0).unwrap_or(0));
     };
     let met = call::runtime()?.block_on(async {
-        let mut daemon = Persistent::new(home, args.timeout).await?;
+        let mut daemon = Persistent::new(home, args.timeout);
         let mut met = Vec::new();
         for name in &args.names {
             let state = async |client: &Client, left| client.until(name, &until, left).await;

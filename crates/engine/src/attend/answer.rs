@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use wharf_model::{Answered, Choice, ChoiceKind, Code, Failure, Question};
+use wharf_model::{Answered, Choice, ChoiceKind, Code, Failure, Question, State};
 
 use super::typing::Typist;
 use crate::Result;
@@ -9,6 +9,9 @@ use crate::speech::Answer;
 
 /// How long a question must have stood still before it is answered: its keys may not be heard before.
 const STANDS: Duration = Duration::from_millis(150);
+
+/// How long a question may take to be drawn after the agent said that it asks.
+const DRAWN: Duration = Duration::from_secs(5);
 
 /// A profile's question, as everybody else knows it.
 pub(crate) fn question(found: wharf_agents::Question) -> Question {
@@ -31,7 +34,12 @@ impl Typist {
         let attention = std::sync::Arc::clone(&self.attention);
         let _pen = attention.pen.lock().await;
         let deadline = Instant::now() + within;
-        let seen = self.look().await?;
+        let mut seen = self.look().await?;
+        if seen.report.state == State::Asking && seen.question.is_none() {
+            // An agent may say that it asks before it has drawn what.
+            let drawn = deadline.min(Instant::now() + DRAWN);
+            seen = self.until(drawn, |seen| seen.question.is_some()).await?.unwrap_or(seen);
+        }
         if seen.question.is_none() {
             return Err(self.nothing_asked());
         }

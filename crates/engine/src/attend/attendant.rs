@@ -4,12 +4,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
-use wharf_backend::{Connection, Output, OutputChunk, Status};
+use wharf_agents::StreamJson;
+use wharf_backend::{Connection, Output, OutputChunk, Status, Stream};
 use wharf_model::{Home, Offset, Report, Size, Source, State};
 use wharf_screen::Signal;
 
 use super::attention::{Attention, lock};
 use super::judge::{Judge, Saying};
+use super::proof::transcript;
+use super::record::{self, Record};
 use super::request::Request;
 use super::seen::{Foreground, Seen};
 use super::signals;
@@ -77,6 +80,10 @@ struct Attendant {
     /// When something was last printed.
     stirred: Instant,
     title: String,
+    /// What the agent writes down by itself.
+    record: Option<Record>,
+    /// What the agent prints instead of a screen.
+    stream: Option<StreamJson>,
 }
 
 impl Attendant {
@@ -101,6 +108,8 @@ impl Attendant {
             foreground: None,
             stirred: Instant::now(),
             title: String::new(),
+            record: None,
+            stream: None,
         }
     }
 
@@ -114,15 +123,19 @@ impl Attendant {
             // The log is shorter than what was dealt with: it was lost or cut under us.
             view.offset = log_end(&self.dir.join(Home::LOG)).unwrap_or(view.offset);
         }
+        self.listen().await;
         let mut output = Following::new(&self.shared, &self.handle, view.offset);
         let mut statuses = self.connect();
         let (mut publish, mut again, mut over) = (Some(Instant::now()), None::<Instant>, false);
         loop {
             let busy = *self.attention.wanted.borrow() > 0 || self.stirred.elapsed() < Duration::from_secs(3);
             let tick = busy.then(|| Instant::now() + TICK);
+            let record = self.record.as_ref().filter(|_| busy).map(Record::due);
             let sleep = self.stirred + SLEEP;
-            let due =
-                [publish, again, tick, Some(sleep.max(Instant::now() + PACE))].into_iter().flatten().min();
+            let due = [publish, again, tick, record, Some(sleep.max(Instant::now() + PACE))]
+                .into_iter()
+                .flatten()
+                .min();
             let timer = tokio::time::sleep_until(due.expect("sleep is always there").into());
             tokio::select! {
                 biased;
@@ -133,8 +146,7 @@ impl Attendant {
                     if changed.is_err() {
                         break;
                     }
-                    let session = changes.borrow_and_update().clone();
-                    over = session.state.is_over();
+                    changes.mark_unchanged();
                     statuses = self.connect();
                 }
                 changed = changed(&mut statuses), if statuses.is_some() => {
@@ -173,10 +185,12 @@ impl Attendant {
                 publish = Some(at + PACE);
             }
             self.attention.answered_to(view.offset);
+            self.read_record().await;
             if over && requests.is_empty() {
                 break;
             }
         }
+        self.stream_ended(view.offset);
         view.checkpoint(&self.dir);
         requests.close();
         while let Some(request) = requests.recv().await {
@@ -197,6 +211,50 @@ impl Attendant {
                 None
             }
             Err(_) => None,
+        }
+    }
+
+    /// Begins to follow what the agent says by itself: in a stream of JSON, or in the record that it keeps.
+    async fn listen(&mut self) {
+        let (profile, ticket) = (&self.attention.profile, self.handle.ticket());
+        if !self.tty && profile.streams(&ticket.spec.argv) {
+            self.stream = Some(StreamJson::new(Arc::clone(profile)));
+        }
+        let since = record::since(if ticket.started.0 > 0 { ticket.started } else { ticket.created });
+        let found = transcript(&self.shared, &self.handle, profile, since).await;
+        self.record = found.map(Record::new);
+    }
+
+    async fn read_record(&mut self) {
+        let Some(record) = &mut self.record else { return };
+        let Some(conversation) = record.poll(&self.attention).await else { return };
+        self.shared.update(&self.handle, |session| {
+            session.conversation.get_or_insert(conversation);
+        });
+    }
+
+    /// Takes what the agent printed as JSON.
+    fn streamed(&mut self, offset: Offset, bytes: &[u8]) {
+        let told = self.stream.as_mut().map(|stream| stream.feed(bytes)).unwrap_or_default();
+        self.told(offset, told);
+    }
+
+    /// A last line may have no end.
+    fn stream_ended(&mut self, offset: Offset) {
+        let told = self.stream.as_mut().filter(|_| self.handle.is_over()).map(StreamJson::finish);
+        self.told(offset, told.unwrap_or_default());
+    }
+
+    fn told(&mut self, offset: Offset, told: Vec<wharf_agents::Told>) {
+        for told in told {
+            if let Err(failure) = self.attention.events.add(offset, "stream", &told.kind, told.data) {
+                tracing::warn!(%failure, "an event is lost");
+            }
+            if let Some(state) = told.state {
+                let evidence = format!("the stream told {}", told.kind);
+                let saying = Saying { state, rule: told.kind, evidence };
+                self.judge.hear(Source::Agent, Some(saying), Instant::now());
+            }
         }
     }
 
@@ -222,8 +280,11 @@ impl Attendant {
                 self.attention.note("engine", "gap", json!({ "from": from, "to": to }));
                 view.offset = to;
             }
-            OutputChunk::Data { offset, bytes, .. } => {
+            OutputChunk::Data { offset, stream, bytes } => {
                 let live = offset >= self.attention.answered();
+                if live && stream == Stream::Out {
+                    self.streamed(offset, &bytes);
+                }
                 let news = view.feed(offset, &bytes);
                 if live {
                     self.heard(news).await;

@@ -1,5 +1,5 @@
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
@@ -40,6 +40,8 @@ pub(crate) struct Attention {
     pub(crate) tidings: Notify,
     /// The prompt that the agent itself said began its turn, and when.
     pub(crate) prompt: Mutex<Option<(Millis, String)>>,
+    /// Whether the agent's hooks speak to us.
+    pub(crate) hooked: AtomicBool,
     /// When we last typed, to tell it from what others type.
     pub(crate) typed: Mutex<Millis>,
     /// Everything before this place in the log was dealt with: answered, and made into events.
@@ -91,6 +93,7 @@ impl Attention {
             told: Mutex::new(Vec::new()),
             tidings: Notify::new(),
             prompt: Mutex::new(None),
+            hooked: AtomicBool::new(false),
             typed: Mutex::new(Millis(0)),
             answered: AtomicU64::new(answered.0),
             at_work: Mutex::new(AtWork::default()),

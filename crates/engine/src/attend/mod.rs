@@ -19,6 +19,7 @@ mod profile;
 mod proof;
 mod queue;
 mod ready;
+mod record;
 mod reply;
 mod request;
 mod seen;

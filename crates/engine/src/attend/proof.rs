@@ -1,12 +1,14 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use wharf_agents::{Told, Transcript};
+use wharf_agents::{Profile, Told, Transcript};
 use wharf_model::{Millis, State};
 
 use super::seen::Seen;
 use super::typing::Typist;
 use crate::disk;
+use crate::handle::Handle;
+use crate::shared::Shared;
 
 /// How much of a text's end is looked for before the cursor.
 const TAIL: usize = 24;
@@ -27,7 +29,7 @@ impl Proof {
         Self {
             received: packed(&profile.as_received(text)),
             packed: packed(text),
-            transcript: transcript(typist, since).await,
+            transcript: transcript(&typist.shared, &typist.handle, profile, since).await,
         }
     }
 
@@ -98,18 +100,22 @@ pub(crate) enum Place {
     Unseen,
 }
 
-/// Begins to follow what the agent writes down by itself.
-pub(crate) async fn transcript(typist: &Typist, since: SystemTime) -> Option<Transcript> {
-    let dir = typist.shared.home.session(&typist.handle.id);
-    let ticket = disk::ticket(&dir).ok()??;
-    let variables = typist.shared.variables(&ticket).await.ok()?;
-    let profile = Arc::clone(&typist.attention.profile);
+/// Begins to follow what an agent writes down by itself.
+pub(crate) async fn transcript(
+    shared: &Shared,
+    handle: &Handle,
+    profile: &Arc<Profile>,
+    since: SystemTime,
+) -> Option<Transcript> {
+    profile.transcript.as_ref()?;
+    let ticket = disk::ticket(&shared.home.session(&handle.id)).ok()??;
+    let variables = shared.variables(&ticket).await.ok()?;
     let lookup = move |name: &str| {
         let found = variables.iter().rev().find(|(key, _)| key.as_bytes() == name.as_bytes());
         found.map(|(_, value)| value.lossy().into_owned())
     };
     let conversation = ticket.spec.agent.as_ref().and_then(|agent| agent.id.clone());
-    Transcript::watch(&profile, &lookup, ticket.spec.dir.as_path(), conversation.as_deref(), since)
+    Transcript::watch(profile, &lookup, ticket.spec.dir.as_path(), conversation.as_deref(), since)
 }
 
 /// What the state says of a submission at a moment.

@@ -1,11 +1,13 @@
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 use wharf_backend::{Adoption, Connection, Launch};
 use wharf_model::{Code, ExitRecord, Failure, Home, Millis, Offset, Reason, SessionId, State, Ticket};
 
 use super::rest::over;
 use super::{Launching, Phase, Task};
+use crate::command::Command;
 use crate::handle::{Handle, Stage};
 use crate::pipe::Pipe;
 use crate::reading::log_end;
@@ -23,6 +25,8 @@ impl Task {
                     }
                     Err(failure) => {
                         undo(&self.shared, &self.handle, displaced.as_ref());
+                        // Whoever stopped it before it began.
+                        self.answer(&record(Reason::Stopped, None));
                         (Phase::Leave, Err(failure))
                     }
                 };
@@ -129,8 +133,10 @@ impl Task {
 
     async fn try_start(&mut self, ticket: Ticket) -> Result<Arc<dyn Connection>> {
         let backend = Arc::clone(self.shared.backend(&ticket.backend)?);
-        let launch: Launch = self.shared.prepare(ticket).await?;
-        let within = self.shared.timeouts.start;
+        let launch = self.prepared(ticket).await?;
+        let timeouts = &self.shared.timeouts;
+        let fetched = launch.spec.container.as_ref().map_or(Duration::ZERO, |_| timeouts.image);
+        let within = timeouts.start + fetched;
         let started = tokio::time::timeout(within, backend.start(launch)).await;
         let (mut ticket, connection) = started.unwrap_or_else(|_| {
             Err(Failure::new(
@@ -148,6 +154,41 @@ impl Task {
         self.handle.ways().ticket = Arc::new(slim(ticket));
         self.handle.ways().connection = Some(Arc::clone(&connection));
         Ok(connection)
+    }
+
+    /// Everything decided. A dev shell may take minutes to build: a stop ends that, and so does the engine's end.
+    async fn prepared(&mut self, ticket: Ticket) -> Result<Launch> {
+        let shared = Arc::clone(&self.shared);
+        if !shared.is_dressed(&ticket.spec) {
+            return shared.prepare(ticket).await;
+        }
+        let name = self.handle.session().name.clone();
+        let prepare = shared.prepare(ticket);
+        tokio::pin!(prepare);
+        loop {
+            let command = tokio::select! {
+                launch = &mut prepare => return launch,
+                () = shared.closed() => {
+                    let message = format!("the engine is closing: session {name} was not started");
+                    return Err(Failure::new(Code::Unreachable, message));
+                }
+                Some(command) = self.commands.recv() => command,
+            };
+            match command {
+                Command::Stop(stop) => {
+                    let message = format!("session {name} was stopped before it began");
+                    self.note(*stop);
+                    return Err(Failure::new(Code::Cancelled, message));
+                }
+                Command::Restart(_, reply) => {
+                    let message = format!("session {name} does not run yet");
+                    let _ = reply.send(Err(Failure::new(Code::NotStarted, message)));
+                }
+                Command::Pipe { file, from_start, reply } => {
+                    let _ = reply.send(self.pipe_to(file, from_start).await);
+                }
+            }
+        }
     }
 
     /// Publishes that the command runs.
@@ -173,6 +214,7 @@ impl Task {
             session.run = ticket.run;
             session.ports.clone_from(&ticket.spec.ports);
             session.limits = ticket.spec.limits;
+            session.environment.clone_from(&ticket.spec.in_force);
             session.scope.clone_from(&ticket.scope);
             session.holder.clone_from(&ticket.holder);
         });
@@ -221,7 +263,7 @@ impl Task {
         let ended = match found {
             Some(Adoption::Alive(connection)) => {
                 let stop = wharf_backend::Stop {
-                    grace: std::time::Duration::ZERO,
+                    grace: Duration::ZERO,
                     reason: Reason::Failed,
                     by: "its start took too long".to_owned(),
                 };

@@ -19,3 +19,4 @@ pub use pidfd::exit_of;
 pub use scope::{Usage, can_limit, sweep, usage};
 pub(crate) use socket::send_bytes;
 pub use socket::{bind, connect, receive, send};
+pub use terminal::open_terminal;

@@ -46,7 +46,7 @@ pub fn sweep(scope: &Scope, command: &ProcessIdentity, token: &str) -> io::Resul
         // A pid and a start time are not enough to end a process that nobody holds.
         command.start = u64::MAX;
     }
-    let tree = Tree { group: Group::reopen(scope), foreign: Some((command, token.to_owned())) };
+    let tree = Tree { group: Group::reopen(scope), foreign: Some((command, token.to_owned())), guest: false };
     let found = tree.members().len() as u32;
     let until = Instant::now() + Duration::from_secs(2);
     while !tree.members().is_empty() {

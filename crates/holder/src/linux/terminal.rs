@@ -1,7 +1,10 @@
 //! Terminals and sockets, as far as the safe wrappers do not go.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
 
 use super::proc;
 
@@ -16,6 +19,13 @@ pub(crate) fn leave(terminal: impl AsFd) -> io::Result<()> {
             _ => Err(io::Error::last_os_error()),
         }
     }
+}
+
+/// Opens a terminal by its path, without it becoming ours.
+pub fn open_terminal(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let terminal = rustix::fs::open(path, flags, Mode::empty())?;
+    if rustix::termios::isatty(&terminal) { Ok(terminal) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
 /// How much of what was written to a socket its other side has not taken.

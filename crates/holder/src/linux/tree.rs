@@ -14,6 +14,8 @@ pub(crate) struct Tree {
     pub(crate) group: Group,
     /// Where the processes are not our descendants: the command, and the mark by which its own are known.
     pub(crate) foreign: Option<(ProcessIdentity, String)>,
+    /// Whether they are somebody else's: they may be signalled, and are never ended.
+    pub(crate) guest: bool,
 }
 
 impl Tree {
@@ -46,6 +48,9 @@ impl Tree {
 
     /// Asks every process to end. A shell at a terminal ignores TERM, and takes a hang-up for what it is.
     pub(crate) fn terminate(&self, tty: bool) -> u32 {
+        if self.guest {
+            return 0;
+        }
         let members = self.members();
         for (pid, pidfd) in &members {
             let _ = proc::signal(pidfd, libc::SIGTERM);
@@ -67,6 +72,9 @@ impl Tree {
 
     /// Ends what there is. Call again until [`Tree::is_empty`].
     pub(crate) fn kill(&self) {
+        if self.guest {
+            return;
+        }
         self.group.kill();
         // What forks faster than it is killed is first brought to a halt, a generation a round.
         let mut halted: Vec<(i32, OwnedFd)> = Vec::new();
@@ -99,8 +107,8 @@ impl Tree {
     /// Whether nothing is left. Call [`Tree::reap`] before it.
     pub(crate) fn is_empty(&self) -> bool {
         !children::has_children()
-            && self.group.pids().is_empty()
-            && (self.foreign.is_none() || self.kin().is_empty())
+            && (self.guest
+                || self.group.pids().is_empty() && (self.foreign.is_none() || self.kin().is_empty()))
     }
 }
 

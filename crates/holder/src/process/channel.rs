@@ -129,6 +129,9 @@ impl Channel {
             let in_pipe = rustix::io::ioctl_fionread(&read)? as usize;
             return Ok(Self::Tty { master, slave, pipe: (read, write), in_pipe, left: true });
         }
+        if let (Some(link), Some(seat)) = (take(Duplicate::Link), take(Duplicate::Seat)) {
+            return Ok(Self::Pane(Pane::new(seat, link)?));
+        }
         let (stdin, stdout, stderr) =
             (take(Duplicate::Stdin), take(Duplicate::Stdout), take(Duplicate::Stderr));
         if stdout.is_none() && stderr.is_none() && stdin.is_none() {

@@ -118,7 +118,8 @@ impl Ending {
             return false;
         }
         let empty = self.ended.is_some() && tree.is_empty();
-        if empty {
+        // What is somebody else's is let go, and lives on.
+        if empty || tree.guest && self.phase != Phase::Running {
             return true;
         }
         match self.phase {

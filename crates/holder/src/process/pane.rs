@@ -38,6 +38,8 @@ pub(super) struct Pane {
     before: u64,
     /// How many bytes are unread when the last piece is in the terminal and nobody has read since.
     expected: u64,
+    /// Whether the other program had taken everything when it let go.
+    all_taken: bool,
     /// Since when the other program has had all of it.
     taken: Option<Instant>,
     /// Bytes passed on since nothing was unread: of unfinished lines nothing else can be known.
@@ -58,6 +60,7 @@ impl Pane {
             unsettled: Vec::new(),
             before: 0,
             expected: 0,
+            all_taken: false,
             taken: None,
             since_empty: 0,
             sized: None,
@@ -111,7 +114,12 @@ impl Pane {
                 }
             }
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(Moved::Nothing),
-            Ok(0) | Err(_) => Ok(Moved::Over),
+            Ok(0) => {
+                // Had it not taken all that we wrote, this would have been an error.
+                self.all_taken = true;
+                Ok(Moved::Over)
+            }
+            Err(_) => Ok(Moved::Over),
         }
     }
 
@@ -199,7 +207,9 @@ impl Pane {
     /// They are where the application could have read them once the other program has taken all, and then either
     /// they are seen in the terminal, or that program has gone to sleep with nothing left to do.
     pub(super) fn settled(&mut self) -> Vec<Done> {
-        let Some(link) = self.link.as_ref().filter(|_| !self.unsettled.is_empty()) else { return Vec::new() };
+        let Some(link) = self.link.as_ref().filter(|_| !self.unsettled.is_empty()) else {
+            return if self.all_taken { std::mem::take(&mut self.unsettled) } else { Vec::new() };
+        };
         if terminal::untaken(link).is_ok_and(|bytes| bytes > 0) {
             return Vec::new();
         }

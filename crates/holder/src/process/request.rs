@@ -124,6 +124,9 @@ impl Holder {
         if !self.channel.is_tty() {
             return Err(Failure::unsupported("a size", "a session without a terminal"));
         }
+        if self.tree.guest {
+            return Err(Failure::unsupported("a size of our own", "a terminal that is somebody else's"));
+        }
         self.resize(size).map_err(|error| Failure::system("cannot resize the terminal", &error))?;
         self.answer(id, Kind::Ack, seq, &[]);
         Ok(())
@@ -193,6 +196,9 @@ impl Holder {
         };
         if self.ending.has_ended() || self.ending.is_asked() {
             return Err(Failure::new(Code::Ended, "the session is ending"));
+        }
+        if self.tree.guest {
+            return Err(Failure::unsupported("a further command", "a session that is somebody else's"));
         }
         let child = Command {
             argv,

@@ -32,6 +32,8 @@ const LONGEST: Duration = Duration::from_secs(10);
 const SETTLING: Duration = Duration::from_millis(100);
 /// For how long a size that we have set is the one that counts.
 const OURS: Duration = Duration::from_secs(1);
+/// How much later than its terminal a command may be seen to be gone that is not our child.
+const MOMENT: Duration = Duration::from_millis(50);
 /// The grace of a session whose terminal is gone: it has heard the hang-up already.
 const CUT_OFF: Millis = Millis(500);
 /// Who ends a session whose terminal is gone.
@@ -41,7 +43,7 @@ const BY: &str = "the program that held its terminal, which let go";
 pub(super) fn pane(door: &OsStr) -> io::Result<()> {
     own::close_inherited();
     own::default_signals();
-    let connection = linux::connect(&Path::new(&doors()?).join(door))?;
+    let connection = linux::connect(&Path::new(&doors()).join(door))?;
     let seat = own::take_stdio()?;
     // The command shall have the terminal for its own, as the first of its session.
     terminal::leave(&seat)?;
@@ -54,14 +56,14 @@ pub(super) fn pane(door: &OsStr) -> io::Result<()> {
 
 /// Runs `wharf-holder tap DOOR`: hands our standard input, which is the pane's output and input, to the starter there.
 pub(super) fn tap(door: &OsStr) -> io::Result<()> {
-    let connection = linux::connect(&Path::new(&doors()?).join(door))?;
+    let connection = linux::connect(&Path::new(&doors()).join(door))?;
     linux::send(connection.as_fd(), &[IoSlice::new(&[TAPPED])], &[rustix::stdio::stdin()])?;
     Ok(())
 }
 
-fn doors() -> io::Result<std::ffi::OsString> {
-    std::env::var_os(DOORS)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{DOORS} is not set")))
+/// Where doors are that are named by less than their whole path.
+fn doors() -> std::ffi::OsString {
+    std::env::var_os(DOORS).unwrap_or_default()
 }
 
 impl Holder {
@@ -69,7 +71,10 @@ impl Holder {
     /// input has come.
     pub(super) fn look_at_pane(&mut self) {
         let Channel::Pane(pane) = &mut self.channel else { return };
-        let cut_off = pane.link().is_none() && pane.is_cut_off();
+        // What is not ours to reap may have ended, and that may be why.
+        let cut_off = pane.link().is_none()
+            && pane.is_cut_off()
+            && !(self.tree.guest && proc::ends(&self.pidfd, MOMENT));
         self.settle();
         if self.input.waiting() > 0 {
             self.feed();
@@ -114,10 +119,15 @@ impl Holder {
             std::thread::sleep(Duration::from_millis(1));
         }
         let Channel::Pane(pane) = &mut self.channel else { return };
-        if pane.is_cut_off() {
+        if pane.is_cut_off() && !(self.tree.guest && self.ending.has_ended()) {
             self.ending.cut_off(BY);
         }
         pane.let_go();
+        if self.tree.guest && !self.ending.has_ended() {
+            // It prints on, and we are no longer there to hear it.
+            self.pump(Source::Out);
+            return;
+        }
         let longest = Instant::now() + LONGEST;
         let mut until = Instant::now() + LAST;
         while let Channel::Pane(pane) = &self.channel

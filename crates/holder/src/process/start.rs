@@ -173,6 +173,7 @@ fn begin(
     let tree = Tree {
         group: Group::create(&nest.cgroups, &group_name(&home, start.run), &start.limits)?,
         foreign: None,
+        guest: false,
     };
     let umask = start.umask.unwrap_or(nest.umask);
     let forked = Command {
@@ -235,6 +236,9 @@ fn resume(payload: &[u8], passed: Vec<OwnedFd>, ready: Ready, nest: &Nest) -> Re
         // A holder that was killed before any output had only meant to note it.
         let _ = log.mark(Mark::Resize(size), micros());
     }
+    if let Some(shown) = start.motd.as_ref().filter(|_| start.guest) {
+        log.append(shown.as_bytes()).map_err(system("cannot write the log"))?;
+    }
     let _ = fs::remove_file(home.join(Home::SOCKET));
     let listener = listen(&home)?;
     started.holder = holder;
@@ -251,7 +255,7 @@ fn resume(payload: &[u8], passed: Vec<OwnedFd>, ready: Ready, nest: &Nest) -> Re
         eprintln!("wharf-holder: cannot sign the ticket in {}: {error}", home.display());
     }
     let foreign = Some((started.command.clone(), start.token.clone()));
-    let tree = Tree { group: Group::reopen(&started.scope), foreign };
+    let tree = Tree { group: Group::reopen(&started.scope), foreign, guest: start.guest };
     let umask = start.umask.unwrap_or(nest.umask);
     Ok(assemble(&start, home, Parts { events, signals, listener, channel, log, tree, pidfd, started, umask }))
 }

@@ -17,11 +17,15 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     input::Query(query): input::Query<Vec<(String, String)>>,
 ) -> Answer<impl IntoResponse> {
-    let brief = query.iter().any(|(name, value)| name == "brief" && is_true(value));
+    let asked = |form: &str| query.iter().any(|(name, value)| name == form && is_true(value));
+    let (list, kind) = match (asked("rows"), asked("brief")) {
+        (true, _) => (&app.rows, "text/tab-separated-values; charset=utf-8"),
+        (_, true) => (&app.brief, "application/json"),
+        _ => (&app.full, "application/json"),
+    };
     let sessions = select(&app, &selector(query)?).await?;
-    let list = if brief { &app.brief } else { &app.full };
     let text = list.write(sessions).map_err(|error| unwritable(&error))?;
-    Ok(([(header::CONTENT_TYPE, "application/json")], text))
+    Ok(([(header::CONTENT_TYPE, kind)], text))
 }
 
 pub(super) async fn start(

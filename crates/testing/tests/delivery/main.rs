@@ -7,3 +7,5 @@ mod hostile;
 mod place;
 mod plain;
 mod queue;
+mod streams;
+mod terminal;

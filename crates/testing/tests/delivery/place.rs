@@ -32,6 +32,10 @@ impl Place {
         self.engine = open(&Home::below(self.dir.path())).await;
     }
 
+    pub(crate) fn dir(&self) -> &std::path::Path {
+        self.dir.path()
+    }
+
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.dir.path().join(format!("{name}.log"))
     }

@@ -38,7 +38,7 @@ fn events_are_numbered_and_go_on_after_a_daemons_end() {
     };
     assert_eq!(next(), 2);
     wharf.kill_daemon();
-    wharf.ok(&["send", "one", "exit"]);
+    wharf.ok(&["send", "one", "exit", "--no-wait"]);
     let mut last = 2;
     while last < numbers.len() as u64 + 1 {
         let seq = next();

@@ -90,7 +90,8 @@ fn what_does_not_arrive_has_a_code_and_a_receipt() {
 
     wharf.ok(&["interrupt", "one"]);
     wharf.ok(&["send", "one", "echo done"]);
-    wharf.until_log("one", "\ndone");
+    wharf.until_log("one", "done\r\n");
+    wharf.ok(&["wait", "one", "--until", "idle", "--timeout", "20"]);
     for never in ["late", "now", "queued"] {
         assert_eq!(times(&wharf, "one", never), 0, "{never}");
     }
@@ -128,7 +129,7 @@ fn a_daemon_that_dies_meanwhile_is_replaced_and_nothing_is_sent_twice() {
     assert_eq!((ran.code, receipt(&ran)["status"].as_str()), (0, Some("confirmed")), "{ran:#?}");
     wharf.until_log("one", "m21m");
     wharf.ok(&["send", "one", "echo last", "--wait=idle"]);
-    assert_eq!(times(&wharf, "one", "\nm21m"), 1);
+    assert_eq!(times(&wharf, "one", "m21m\r\n"), 1);
 }
 
 #[test]

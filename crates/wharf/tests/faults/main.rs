@@ -15,6 +15,7 @@ mod full_disk;
 mod history;
 mod holder;
 mod homes;
+mod messages;
 mod modes;
 mod names;
 mod stopped;

@@ -97,8 +97,8 @@ fn a_name_that_is_the_start_of_others_means_itself_alone() {
     assert_eq!(running(), without(&["a", "a-1", "a.1", "a-10"]));
     ground.ok(&["rename", "a_1", "a-"]);
     assert_eq!(ground.run(&["show", "a_1"]).code, 3);
-    assert_eq!(ground.show("a-")["state"], "running");
-    assert_eq!(ground.show("a-100")["state"], "running");
+    assert!(crate::support::is_live(&ground.show("a-")));
+    assert!(crate::support::is_live(&ground.show("a-100")));
     // A prefix of a name is no name.
     for verb in ["kill", "stop", "rm", "show", "logs", "wait"] {
         assert_eq!(ground.run(&[verb, "a-10"]).code, 3, "{verb}");

@@ -41,7 +41,7 @@ fn success_is_not_restarted_on_failure_and_a_stop_is_never() {
     wharf.start("always", &["--restart", "always"], &["sh", "-c", "echo up; read x"]);
     wharf.ok(&["keys", "always", "Enter"]);
     assert!(until(|| show(&wharf, "always")["run"] == 2), "{}", show(&wharf, "always"));
-    assert!(until(|| show(&wharf, "always")["state"] == "running"));
+    assert!(until(|| crate::support::is_live(&show(&wharf, "always"))));
     wharf.ok(&["stop", "-t", "1", "always"]);
     let session = show(&wharf, "always");
     assert_eq!((&session["state"], &session["run"]), (&"exited".into(), &2.into()));
@@ -68,7 +68,7 @@ fn a_restart_policy_outlives_the_daemon() {
     send(pid, rustix::process::Signal::KILL);
     let again = || {
         let session = show(&wharf, "one");
-        session["run"] == 2 && session["state"] == "running"
+        session["run"] == 2 && crate::support::is_live(&session)
     };
     assert!(until(again), "{}", show(&wharf, "one"));
     assert_ne!(show(&wharf, "one")["pid"], pid);

@@ -182,6 +182,11 @@ pub(crate) fn until(mut holds: impl FnMut() -> bool) -> bool {
     false
 }
 
+/// Whether a session runs, whatever it is doing.
+pub(crate) fn is_live(session: &Value) -> bool {
+    matches!(session["state"].as_str(), Some("running" | "idle" | "working" | "asking"))
+}
+
 /// Whether a process lives: a zombie does not.
 pub(crate) fn lives(pid: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))

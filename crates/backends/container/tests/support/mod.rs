@@ -1,5 +1,7 @@
 //! Real engines of the tests' own: started by the first test that needs one, shared by the others, ended after the last.
 
+#![allow(dead_code, reason = "each test uses its own part of it")]
+
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
@@ -13,8 +15,9 @@ use bollard::query_parameters::CreateImageOptionsBuilder;
 use bollard::{API_DEFAULT_VERSION, Docker, body_full};
 use futures_util::StreamExt;
 use wharf_backend::conformance::{Subject, Tools};
+use wharf_backend::{Backend, Connection, Launch};
 use wharf_container::{ContainerBackend, Endpoint, Flavour, Options};
-use wharf_model::{Container, Home, Volume};
+use wharf_model::{Container, Home, Millis, SessionId, Spec, Text, Ticket, Volume};
 
 // Podman gives whatever it imports the tag `latest`.
 /// The image of the suite: a shell and the usual programs of this host, with their libraries.
@@ -199,4 +202,78 @@ pub(crate) async fn subject(flavour: Flavour) -> Subject {
 pub(crate) fn container(dir: &Path) -> Container {
     let volume = Volume { source: dir.into(), target: dir.into(), read_only: false };
     Container { network: Some("none".into()), volumes: vec![volume], ..Container::of(IMAGE) }
+}
+
+/// An engine and an instance of its own, for tests that are not of the suite.
+pub(crate) struct Bench {
+    pub(crate) engine: TestEngine,
+    dir: tempfile::TempDir,
+    flavour: Flavour,
+}
+
+impl Bench {
+    pub(crate) async fn new(flavour: Flavour) -> Self {
+        Self {
+            engine: TestEngine::get(flavour).await,
+            dir: tempfile::tempdir().expect("a directory"),
+            flavour,
+        }
+    }
+
+    /// A directory that containers see too.
+    pub(crate) fn root(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        let home = Home::below(self.root());
+        Options { endpoint: Some(self.engine.endpoint()), ..Options::new(self.flavour, &home) }
+    }
+
+    /// The backend, as after a restart.
+    pub(crate) fn open(&self) -> ContainerBackend {
+        ContainerBackend::new(self.options())
+    }
+
+    /// The start of a shell script in pipes.
+    pub(crate) fn shell(&self, script: &str) -> Launch {
+        self.launch(vec!["/bin/sh".into(), "-c".into(), script.into(), "sh".into()])
+    }
+
+    pub(crate) fn launch(&self, argv: Vec<Text>) -> Launch {
+        static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+        let created = Millis::from(std::time::SystemTime::now());
+        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let id = SessionId::new(created, (u64::from(std::process::id()) << 12) | count);
+        let mut spec = Spec::new(argv.clone(), self.root());
+        spec.tty = false;
+        spec.container = Some(container(self.root()));
+        let token = format!("by-hand-{}-{count}", std::process::id());
+        let home = Home::below(self.root());
+        std::fs::create_dir_all(home.sessions()).expect("a directory");
+        Launch {
+            home: home.session(&id),
+            id,
+            name: "by-hand".parse().expect("a name"),
+            run: 1,
+            env: vec![("PATH".into(), "/bin".into()), ("WHARF_TOKEN".into(), token.as_str().into())],
+            token,
+            created,
+            argv,
+            spec,
+        }
+    }
+
+    /// Starts what must start.
+    pub(crate) async fn start(&self, launch: Launch) -> (Ticket, Arc<dyn Connection>) {
+        match self.open().start(launch).await {
+            Ok(started) => started,
+            Err(failure) => panic!("cannot start: {failure:?}"),
+        }
+    }
+
+    /// Takes away what is left of a session that is over.
+    pub(crate) async fn clear(&self, ticket: &Ticket) {
+        self.open().sweep(ticket).await.expect("it is over");
+    }
 }

@@ -20,6 +20,9 @@ pub(super) fn read(body: &Value) -> Asked {
             }
             "user" => {
                 for text in texts(&message["content"]).into_iter().filter(|text| !is_the_agents(text)) {
+                    // aider says the last word itself.
+                    let text =
+                        text.strip_suffix("\n\nReply in English.\n").map(str::to_owned).unwrap_or(text);
                     asked.users.push(text);
                     asked.by_user = true;
                 }

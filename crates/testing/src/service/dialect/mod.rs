@@ -88,7 +88,7 @@ fn converse(
             record.users(dialect.name, &asked.users);
             record.results(dialect.name, &asked.results);
         }
-        Plan { id: shared.number(), ..Plan::of(&asked) }
+        Plan { id: shared.number(), ..Plan::of(&asked, record.turns.len()) }
     };
     if !streams {
         return http::answer(stream, "200 OK", "application/json", &(dialect.whole)(&plan).to_string());

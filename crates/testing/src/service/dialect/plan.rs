@@ -46,8 +46,8 @@ pub(super) struct Command {
 const BEAT: Duration = Duration::from_millis(100);
 
 impl Plan {
-    /// What to answer.
-    pub(super) fn of(asked: &Asked) -> Self {
+    /// What to answer in this turn.
+    pub(super) fn of(asked: &Asked, turn: usize) -> Self {
         let said = |text: String| text.split_inclusive(' ').map(str::to_owned).collect::<Vec<_>>();
         if let Some(schema) = &asked.schema {
             return Self { words: vec![shaped(schema).to_string()], ..Self::default() };
@@ -55,19 +55,18 @@ impl Plan {
         if asked.side {
             return Self { words: said("A short title".to_owned()), ..Self::default() };
         }
-        let ok = said(format!("OK {}", asked.users.len()));
+        let ok = said(format!("OK {turn}"));
         let last = asked.users.last().filter(|_| asked.by_user).map(String::as_str).unwrap_or_default();
         match (Directive::of(last), &asked.tool) {
             (Directive::Slow(time), _) => {
                 let beats = (time.as_millis() / BEAT.as_millis()).max(1) as usize;
-                let mut words: Vec<String> =
-                    (1..=beats).map(|beat| format!("word{}.{beat} ", asked.users.len())).collect();
+                let mut words: Vec<String> = (1..=beats).map(|beat| format!("word{turn}.{beat} ")).collect();
                 words.extend(ok);
                 Self { words, pause: BEAT, ..Self::default() }
             }
             (Directive::Silent(before), _) => Self { before, words: ok, ..Self::default() },
             (Directive::Tool(line), Some(tool)) => {
-                let id = format!("call_{}", asked.users.len());
+                let id = format!("call_{turn}");
                 Self { command: Some(Command { tool: tool.clone(), line, id }), ..Self::default() }
             }
             _ => Self { words: ok, ..Self::default() },
@@ -108,8 +107,10 @@ pub(super) fn is_the_agents(text: &str) -> bool {
         "<command-",
         "<local-command",
         "[Request interrupted by user",
+        "^C KeyboardInterrupt",
         "# AGENTS.md instructions",
         "This is the Gemini CLI",
+        "I am not sharing the full contents of any files with you yet.",
     ];
     let text = text.trim_start();
     OPENINGS.iter().any(|opening| text.starts_with(opening))

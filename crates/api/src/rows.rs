@@ -1,0 +1,134 @@
+//! Sessions as rows of text, as a table shows them: what a command prints of a thousand sessions it need not
+//! parse.
+//!
+//! The first line names the columns; each further one is a session. Columns are parted by tabs, and hold neither
+//! tabs nor anything else that a terminal acts on.
+
+use std::fmt::Write as _;
+
+use wharf_model::{Millis, Session, Text};
+
+/// The first line. Whoever finds another one there reads the sessions as JSON.
+pub const HEADING: &str = "name\tgroup\tstate\tpid\tattached\tcreated\tdir\tcommand\n";
+
+/// One session. What is absent is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its group.
+    pub group: &'a str,
+    /// Its state; once it is over, followed by how.
+    pub state: &'a str,
+    /// The command's pid while it runs.
+    pub pid: &'a str,
+    /// How many terminals are attached.
+    pub attached: &'a str,
+    /// When it was created.
+    pub created: Millis,
+    /// The directory that it runs in.
+    pub dir: &'a str,
+    /// The command as a shell would take it.
+    pub command: &'a str,
+}
+
+/// A session as a line.
+pub fn line(session: &Session) -> String {
+    let mut line = String::with_capacity(128);
+    let group = session.group.as_ref().map_or("", |group| group.as_str());
+    let _ = write!(line, "{}\t{group}\t{}", session.name, session.state.as_str());
+    if let Some(exit) = session.exit.as_ref().filter(|_| session.state.is_over()) {
+        let _ = match (exit.code, exit.signal) {
+            (Some(code), _) => write!(line, " {code}"),
+            (None, Some(signal)) => write!(line, " signal {signal}"),
+            (None, None) => Ok(()),
+        };
+    }
+    line.push('\t');
+    if let Some(pid) = session.pid {
+        let _ = write!(line, "{pid}");
+    }
+    let dir = clean(&session.dir.lossy());
+    let _ = writeln!(
+        line,
+        "\t{}\t{}\t{dir}\t{}",
+        session.attached,
+        session.created.0,
+        clean(&command_line(&session.argv))
+    );
+    line
+}
+
+/// The sessions in a text of rows; none where it is none, or one of another version.
+pub fn read(text: &str) -> Option<impl Iterator<Item = Row<'_>> + Clone> {
+    Some(text.strip_prefix(HEADING)?.lines().filter_map(|line| {
+        let mut columns = line.split('\t');
+        let mut next = || columns.next();
+        Some(Row {
+            name: next()?,
+            group: next()?,
+            state: next()?,
+            pid: next()?,
+            attached: next()?,
+            created: Millis(next()?.parse().ok()?),
+            dir: next()?,
+            command: next()?,
+        })
+    }))
+}
+
+/// The text with everything taken out that a terminal acts on, or that turns the direction of writing.
+pub fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
+                '\u{fffd}'
+            }
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+/// A command as a shell would take it, for reading.
+pub fn command_line(argv: &[Text]) -> String {
+    let word = |text: &Text| {
+        let text = text.lossy();
+        let plain =
+            !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_=+./,:@%^".contains(c));
+        if plain { text.into_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    };
+    argv.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_moves_the_cursor() {
+        assert_eq!(
+            clean("a\x1b[2Jb\u{9b}c\nd\u{202e}e\tf"),
+            "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}f"
+        );
+    }
+
+    #[test]
+    fn commands_read_as_typed() {
+        let argv = ["sh", "-c", "echo 'hi' $X", ""].map(Into::into);
+        assert_eq!(command_line(&argv), r"sh -c 'echo '\''hi'\'' $X' ''");
+    }
+
+    #[test]
+    fn rows_are_read_as_they_were_written_and_nothing_else_is() {
+        let text =
+            format!("{HEADING}a\t\texited 3\t\t0\t12\t/tmp/x y\tsh -c 'a b'\nb\tg\trunning\t7\t1\t13\t/\t\n");
+        let rows: Vec<Row<'_>> = read(&text).unwrap().collect();
+        assert_eq!((rows[0].name, rows[0].group, rows[0].state, rows[0].pid), ("a", "", "exited 3", ""));
+        assert_eq!((rows[0].created, rows[0].dir, rows[0].command), (Millis(12), "/tmp/x y", "sh -c 'a b'"));
+        assert_eq!((rows[1].attached, rows[1].command), ("1", ""));
+        assert_eq!(rows.len(), 2);
+        assert!(read("[]").is_none());
+        assert!(read("name\tstate\nx\ty\n").is_none());
+    }
+}

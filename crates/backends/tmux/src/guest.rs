@@ -1,0 +1,181 @@
+//! A pane of a server that is not ours: it is watched and typed at, and let go where another session would be ended.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use tokio::process::Command;
+use wharf_backend::Result;
+use wharf_holder::linux;
+use wharf_model::{Code, Failure, Size, Text};
+
+use crate::door::Door;
+use crate::server;
+use crate::target::Target;
+
+/// What is asked of every pane. The session's name comes last: it alone may have spaces.
+const FORMAT: &str = "#{pane_id} #{window_index} #{pane_index} #{window_active} #{pane_active} #{pane_dead} \
+    #{pane_pipe} #{pane_pid} #{pane_width} #{pane_height} #{pane_tty} #{session_name}";
+
+/// The user's own server.
+pub(crate) struct Foreign {
+    program: PathBuf,
+    socket: PathBuf,
+}
+
+/// A pane of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pane {
+    /// The name that no other pane ever has.
+    pub(crate) id: String,
+    pub(crate) window: u32,
+    pub(crate) index: u32,
+    /// Whether its session shows its window.
+    pub(crate) window_shown: bool,
+    /// Whether its window has it in front.
+    pub(crate) shown: bool,
+    dead: bool,
+    /// Whether somebody reads along already.
+    piped: bool,
+    /// Its command.
+    pub(crate) pid: i32,
+    pub(crate) size: Size,
+    tty: PathBuf,
+    pub(crate) session: String,
+}
+
+impl Foreign {
+    /// The server that a caller with these variables means.
+    pub(crate) fn of(program: PathBuf, env: &[(Text, Text)]) -> Result<Self> {
+        let var = |wanted: &str| {
+            let found = env.iter().find(|(name, _)| name.as_bytes() == wanted.as_bytes());
+            found.map(|(_, value)| value.as_bytes()).filter(|value| !value.is_empty())
+        };
+        let socket = match var("TMUX").and_then(|inside| inside.split(|byte| *byte == b',').next()) {
+            Some(socket) => PathBuf::from(OsStr::from_bytes(socket)),
+            None => {
+                let own = std::fs::metadata("/proc/self")
+                    .map_err(|error| Failure::system("cannot tell who we are", &error))?;
+                let base = var("TMUX_TMPDIR").unwrap_or(b"/tmp");
+                Path::new(OsStr::from_bytes(base)).join(format!("tmux-{}/default", own.uid()))
+            }
+        };
+        Ok(Self { program, socket })
+    }
+
+    async fn ask(&self, args: &[&str]) -> Result<String> {
+        let mut command = Command::new(&self.program);
+        command.arg("-S").arg(&self.socket).args(args).env_clear().current_dir("/");
+        if let Some(path) = std::env::var_os("PATH") {
+            command.env("PATH", path);
+        }
+        server::output(&mut command).await
+    }
+
+    /// Finds a pane. Names are compared here: tmux would take the beginning of one for the whole.
+    pub(crate) async fn find(&self, target: &Target) -> Result<Pane> {
+        let listed = self.ask(&["list-panes", "-a", "-F", FORMAT]).await?;
+        let mut panes = listed.lines().filter_map(Pane::parse);
+        let found = panes.find(|pane| target.means(pane));
+        let pane = found.ok_or_else(|| {
+            Failure::new(Code::NotFound, format!("tmux has no pane {target}"))
+                .hint("`tmux list-panes -a` shows what there is")
+        })?;
+        if pane.dead {
+            return Err(Failure::new(Code::Ended, format!("the command in pane {target} has ended")));
+        }
+        if pane.piped {
+            return Err(Failure::new(Code::Busy, format!("somebody reads pane {target} along already"))
+                .hint("tmux has one reader for each pane: `tmux pipe-pane` without a command ends it"));
+        }
+        Ok(pane)
+    }
+
+    /// What a person types to join its session.
+    pub(crate) fn join_command(&self, pane: &Pane) -> Vec<Text> {
+        let target = format!("={}", pane.session);
+        vec![
+            self.program.as_path().into(),
+            "-S".into(),
+            self.socket.as_path().into(),
+            "attach-session".into(),
+            "-t".into(),
+            target.into(),
+        ]
+    }
+
+    /// What stands on a pane's screen, as output that would draw it.
+    pub(crate) async fn screen(&self, pane: &Pane) -> Result<Text> {
+        let shown = self.ask(&["capture-pane", "-p", "-e", "-t", &pane.id]).await?;
+        Ok(shown.trim_end_matches('\n').replace('\n', "\r\n").into())
+    }
+
+    /// Has tmux bring a pane's output and input to a door.
+    pub(crate) async fn tap(&self, pane: &Pane, holder: &Path, door: &Door) -> Result<OwnedFd> {
+        let tap = format!("exec {} tap {}", spelled(holder), spelled(door.path()));
+        self.ask(&["pipe-pane", "-I", "-O", "-t", &pane.id, &tap]).await?;
+        door.link().await
+    }
+}
+
+impl Pane {
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let mut words = line.splitn(12, ' ');
+        let mut word = || words.next();
+        let id = word()?.to_owned();
+        let (window, index) = (word()?.parse().ok()?, word()?.parse().ok()?);
+        let (window_shown, shown) = (word()? == "1", word()? == "1");
+        let (dead, piped) = (word()? == "1", word()? == "1");
+        let pid = word()?.parse().ok()?;
+        let size = Size { cols: word()?.parse().ok()?, rows: word()?.parse().ok()? };
+        let tty = PathBuf::from(word()?);
+        let session = word()?.to_owned();
+        Some(Self { id, window, index, window_shown, shown, dead, piped, pid, size, tty, session })
+    }
+
+    /// Its terminal, from the command's side.
+    pub(crate) fn terminal(&self) -> Result<OwnedFd> {
+        linux::open_terminal(&self.tty)
+            .map_err(|error| Failure::system(format!("cannot open {}", self.tty.display()), &error))
+    }
+}
+
+/// A path as a word that neither tmux nor the shell it runs finds anything in but digits.
+fn spelled(path: &Path) -> String {
+    let digits: String = path.as_os_str().as_bytes().iter().map(|byte| format!("\\{byte:03o}")).collect();
+    format!("\"$(printf '{digits}')\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pane_is_read_from_its_line() {
+        let pane = Pane::parse("%7 2 1 1 1 0 0 4711 120 40 /dev/pts/3 a name with spaces").expect("a pane");
+        assert_eq!((pane.id.as_str(), pane.window, pane.index, pane.pid), ("%7", 2, 1, 4711));
+        assert_eq!((pane.shown, pane.dead, pane.piped), (true, false, false));
+        assert_eq!((pane.size, pane.session.as_str()), (Size { cols: 120, rows: 40 }, "a name with spaces"));
+        assert_eq!(Pane::parse("%7 2 1 1 1 0"), None);
+        assert_eq!(Pane::parse(""), None);
+    }
+
+    #[test]
+    fn a_path_is_only_digits() {
+        assert_eq!(spelled(Path::new("/#(")), "\"$(printf '\\057\\043\\050')\"");
+    }
+
+    #[test]
+    fn the_server_is_the_callers() {
+        let of = |env: &[(&str, &str)]| {
+            let env: Vec<(Text, Text)> =
+                env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+            Foreign::of("tmux".into(), &env).expect("a server").socket
+        };
+        assert_eq!(of(&[("TMUX", "/x/y,12,0"), ("TMUX_TMPDIR", "/t")]), Path::new("/x/y"));
+        assert!(of(&[("TMUX_TMPDIR", "/t")]).starts_with("/t"));
+        assert!(of(&[("TMUX", "")]).starts_with("/tmp"));
+    }
+}

@@ -1,0 +1,156 @@
+//! A pane of the user's own server: watched, typed at, and never ended.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use wharf_backend::conformance::{LONG, until, within};
+use wharf_backend::{Adoption, Backend, Launch};
+use wharf_model::{Code, Reason, Size, Text};
+
+use crate::support::{Instance, Process, Session};
+
+/// A server as a user would have one.
+struct User {
+    dir: PathBuf,
+}
+
+impl User {
+    fn new(instance: &Instance) -> Self {
+        let dir = instance.root().join("theirs");
+        std::fs::create_dir(&dir).expect("a directory");
+        Self { dir }
+    }
+
+    fn tmux(&self, args: &[&str]) -> String {
+        let mut command = Command::new("tmux");
+        command.args(["-f", "/dev/null"]).args(args).env("TMUX_TMPDIR", &self.dir).env_remove("TMUX");
+        let output = command.output().expect("tmux runs");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// A session that says who it is and what it is told.
+    fn session(&self, name: &str) -> Process {
+        let script =
+            format!("stty -echo; echo this is {name}; while read -r line; do echo \"<$line>\"; done; exit 7");
+        self.tmux(&["new-session", "-d", "-s", name, "-x", "90", "-y", "20", "sh", "-c", &script]);
+        let pid = self.tmux(&["list-panes", "-t", &format!("={name}:"), "-F", "#{pane_pid}"]);
+        Process(pid.parse().expect("a pid"))
+    }
+
+    fn piped(&self, name: &str) -> String {
+        self.tmux(&["list-panes", "-t", &format!("={name}:"), "-F", "#{pane_pipe}"])
+    }
+
+    /// The start that takes one of them in.
+    fn guest(&self, instance: &Instance, what: &str) -> Launch {
+        let mut launch = instance.launch("");
+        launch.argv = vec![Text::from(what)];
+        launch.spec.adopt = Some(what.into());
+        launch.env.push(("TMUX_TMPDIR".into(), self.dir.as_path().into()));
+        launch
+    }
+
+    async fn taken(&self, instance: &Instance, what: &str) -> Session {
+        until("it has printed", async || self.tmux(&["capture-pane", "-p", "-t", what]).contains("this is"))
+            .await;
+        instance.start(self.guest(instance, what)).await
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+#[tokio::test]
+async fn a_pane_is_watched_and_typed_at_and_let_go() {
+    let instance = Instance::new();
+    let user = User::new(&instance);
+    // Names that begin alike: only the whole one counts.
+    let (_other, pane) = (user.session("eng-10"), user.session("eng-1"));
+    let session = user.taken(&instance, "eng-1").await;
+    assert_eq!(session.connection.status().borrow().pid, Some(pane.0));
+    assert_eq!(session.connection.status().borrow().size, Size { cols: 90, rows: 20 });
+    let mut transcript = session.transcript().await;
+    transcript.until("this is eng-1").await;
+    session.type_in("-hello; #(x)\n").await;
+    transcript.until("<-hello; #(x)>").await;
+
+    // Another daemon finds it again.
+    assert!(matches!(instance.backend.adopt(&session.ticket).await, Ok(Adoption::Alive(_))));
+    session.type_in("again\n").await;
+    transcript.until("<again>").await;
+
+    // Its size and its processes are the user's.
+    let refused = session.connection.resize(Size { cols: 40, rows: 10 }).await.expect_err("it is not ours");
+    assert_eq!(refused.code, Code::Unsupported, "{refused:?}");
+    let record = session.kill().await;
+    assert_eq!((record.code, record.signal, record.reason), (None, None, Reason::Killed), "{record:?}");
+    assert_eq!(instance.backend.sweep(&session.ticket).await.expect("a sweep"), 0);
+    assert!(pane.lives(), "a pane that is the user's lives on");
+    until("tmux is let go", async || user.piped("eng-1") == "0").await;
+
+    // It can be taken in again, and its own end is known.
+    let again = user.taken(&instance, "eng-1:0.0").await;
+    again.type_in("last\n").await;
+    again.transcript().await.until("<last>").await;
+    again.type_in("\x04").await;
+    let record = again.ended().await;
+    assert_eq!(record.reason, Reason::Exited, "{record:?}");
+}
+
+#[tokio::test]
+async fn a_signal_reaches_it_when_asked() {
+    let instance = Instance::new();
+    let user = User::new(&instance);
+    let pane = user.session("one");
+    let session = user.taken(&instance, "one").await;
+    session.connection.signal(9, false).await.expect("a signal");
+    let record = session.ended().await;
+    assert_eq!(record.reason, Reason::Exited, "{record:?}");
+    until("it is gone", async || !pane.lives()).await;
+}
+
+#[tokio::test]
+async fn a_pane_that_others_read_is_left_to_them() {
+    let instance = Instance::new();
+    let user = User::new(&instance);
+    user.session("one");
+    user.tmux(&["pipe-pane", "-t", "=one:", "exec cat > /dev/null"]);
+    let refused = within(LONG, "a refusal", instance.backend.start(user.guest(&instance, "one"))).await;
+    assert_eq!(refused.err().expect("it is taken").code, Code::Busy);
+    assert_eq!(user.piped("one"), "1", "the user's own pipe goes on");
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let instance = Instance::new();
+    let user = User::new(&instance);
+    user.session("one");
+    for (what, code) in [
+        ("on", Code::NotFound),
+        ("one:5", Code::NotFound),
+        ("one:0.7", Code::NotFound),
+        ("%4000", Code::NotFound),
+        ("#(touch pwned)", Code::NotFound),
+        ("one:x", Code::Invalid),
+    ] {
+        let launch = user.guest(&instance, what);
+        let home = launch.home.clone();
+        let refused = within(LONG, "a refusal", instance.backend.start(launch)).await.err();
+        assert_eq!(refused.expect("there is none").code, code, "{what}");
+        assert!(!home.exists());
+    }
+}
+
+#[tokio::test]
+async fn the_users_server_may_go() {
+    let instance = Instance::new();
+    let user = User::new(&instance);
+    user.session("one");
+    let session = user.taken(&instance, "one").await;
+    user.tmux(&["kill-server"]);
+    let record = session.ended().await;
+    assert!(matches!(record.reason, Reason::Lost | Reason::Exited), "{record:?}");
+}

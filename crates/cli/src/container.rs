@@ -1,0 +1,233 @@
+//! The arguments that describe a container, for the verbs that start a session.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use wharf_model::{
+    Change, Container, Environment, EnvironmentBase, Failure, Publish, Pull, Secret, Text, Volume,
+};
+
+use crate::trouble::invalid;
+
+/// The container to run in.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Containers")]
+pub(crate) struct ContainerArgs {
+    /// Run in a container of this image; the first engine that answers is used unless -b names one
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+    /// When the image is fetched: always, missing, never
+    #[arg(long, value_name = "WHEN", requires = "image", default_value = "missing", value_parser = pull)]
+    pull: Pull,
+    /// A directory or file that the container sees: PATH for the same path, PATH:INSIDE, with :ro to look only; or
+    /// VOLUME:INSIDE; may be repeated
+    #[arg(short = 'v', long = "volume", value_name = "PATH[:INSIDE][:ro]", requires = "image")]
+    volumes: Vec<OsString>,
+    /// A directory in memory; may be repeated
+    #[arg(long, value_name = "PATH", requires = "image")]
+    tmpfs: Vec<OsString>,
+    /// A file that it reads at /run/secrets/NAME; may be repeated
+    #[arg(long = "secret", value_name = "NAME=FILE", requires = "image")]
+    secrets: Vec<String>,
+    /// A port of the container that is reached from here: [[ADDRESS:]PORT:]INSIDE[/udp]; may be repeated
+    #[arg(long, value_name = "PORT", requires = "image", value_parser = publish)]
+    publish: Vec<Publish>,
+    /// The network by the engine's name for it; none for none at all
+    #[arg(long, value_name = "NETWORK", requires = "image")]
+    network: Option<String>,
+    /// Let it reach this host as host.docker.internal
+    #[arg(long, requires = "image")]
+    host_gateway: bool,
+    /// Who it runs as, in place of you: UID[:GID], or a name of the image
+    #[arg(long, value_name = "USER", requires = "image")]
+    user: Option<String>,
+    /// A further group; may be repeated
+    #[arg(long, value_name = "GROUP", requires = "image")]
+    group_add: Vec<String>,
+    /// The image's own files cannot be changed
+    #[arg(long, requires = "image")]
+    read_only: bool,
+    /// A capability to give; it has none; may be repeated
+    #[arg(long, value_name = "CAPABILITY", requires = "image")]
+    cap_add: Vec<String>,
+    /// A capability to take away; it has none anyway
+    #[arg(long, value_name = "CAPABILITY", requires = "image")]
+    cap_drop: Vec<String>,
+    /// A device of this host: PATH[:INSIDE[:rwm]]; may be repeated
+    #[arg(long = "device", value_name = "DEVICE", requires = "image")]
+    devices: Vec<String>,
+}
+
+impl ContainerArgs {
+    /// The container, where one was asked for. `here` is the directory of the caller, `chosen` whether -w named another.
+    pub(crate) fn container(self, here: &Path, chosen: bool) -> Result<Option<Container>, Failure> {
+        let Some(image) = self.image else { return Ok(None) };
+        let volumes: Vec<Volume> =
+            self.volumes.iter().map(|text| volume(text, here)).collect::<Result<_, _>>()?;
+        // Where the caller stands is there in the container too, or the image says where to stand.
+        let seen = volumes
+            .iter()
+            .any(|volume| volume.source == volume.target && here.starts_with(volume.target.as_path()));
+        Ok(Some(Container {
+            image,
+            pull: self.pull,
+            build: None,
+            image_variables: true,
+            image_dir: !chosen && !seen,
+            volumes,
+            tmpfs: self.tmpfs.into_iter().map(Text::from).collect(),
+            secrets: self.secrets.iter().map(|text| secret(text, here)).collect::<Result<_, _>>()?,
+            publish: self.publish,
+            network: self.network,
+            host_gateway: self.host_gateway,
+            user: self.user,
+            group_add: self.group_add,
+            read_only: self.read_only,
+            cap_add: self.cap_add,
+            cap_drop: self.cap_drop,
+            devices: self.devices,
+        }))
+    }
+}
+
+/// The variables of a command in a container: what was named. Those of the caller are about another place.
+pub(crate) fn environment(given: Environment, tty: bool) -> Environment {
+    let mut changes = Vec::new();
+    if tty {
+        let term = std::env::var_os("TERM").filter(|term| !term.is_empty() && term != "dumb");
+        let term = term.map_or_else(|| Text::from("xterm-256color"), Text::from);
+        changes.push(Change::Set("TERM".into(), term));
+    }
+    changes.extend(given.changes);
+    Environment { base: EnvironmentBase::Empty, caller: Vec::new(), changes }
+}
+
+fn pull(text: &str) -> Result<Pull, String> {
+    match text {
+        "always" => Ok(Pull::Always),
+        "missing" => Ok(Pull::Missing),
+        "never" => Ok(Pull::Never),
+        _ => Err(format!("{text:?} is none of always, missing, never")),
+    }
+}
+
+/// Reads `PATH`, `PATH:INSIDE`, `NAME:INSIDE`, each with `:ro` or `:rw`.
+fn volume(text: &OsString, here: &Path) -> Result<Volume, Failure> {
+    let bytes = text.as_encoded_bytes();
+    let (rest, read_only) = match bytes.strip_suffix(b":ro") {
+        Some(rest) => (rest, true),
+        None => (bytes.strip_suffix(b":rw").unwrap_or(bytes), false),
+    };
+    let mut parts = rest.splitn(2, |byte| *byte == b':');
+    let source = Text::from(parts.next().unwrap_or_default());
+    let inside = parts.next().map(Text::from);
+    if source.is_empty() || inside.as_ref().is_some_and(Text::is_empty) {
+        return Err(invalid(format!("{text:?} is no volume")).hint("write -v PATH[:INSIDE][:ro]"));
+    }
+    let named =
+        inside.is_some() && !source.as_bytes().contains(&b'/') && !source.as_bytes().starts_with(b".");
+    let source = if named { source } else { plain(&here.join(source.as_path())).into() };
+    Ok(Volume { target: inside.unwrap_or_else(|| source.clone()), source, read_only })
+}
+
+/// The path without `.` and with `..` taken back, so that it is the same on both sides.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::CurDir => {}
+            std::path::Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+fn secret(text: &str, here: &Path) -> Result<Secret, Failure> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => {
+            Ok(Secret { name: name.to_owned(), source: plain(&here.join(file)).into() })
+        }
+        _ => Err(invalid(format!("{text:?} is no secret")).hint("write --secret NAME=FILE")),
+    }
+}
+
+/// Reads `INSIDE`, `PORT:INSIDE`, `ADDRESS:PORT:INSIDE`, each with `/tcp` or `/udp`; `auto` is any free port.
+fn publish(text: &str) -> Result<Publish, String> {
+    let (rest, udp) = match text.strip_suffix("/udp") {
+        Some(rest) => (rest, true),
+        None => (text.strip_suffix("/tcp").unwrap_or(text), false),
+    };
+    let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
+    let wrong = || format!("{text:?} is no port: write [[ADDRESS:]PORT:]INSIDE[/udp]");
+    let (before, inside) =
+        rest.rsplit_once(':').map_or((None, rest), |(before, inside)| (Some(before), inside));
+    let container = port(inside).ok_or_else(wrong)?;
+    let (address, host) = match before.map(|before| before.rsplit_once(':').unwrap_or(("", before))) {
+        None | Some(("", "auto" | "")) => (None, 0),
+        Some((address, host)) => {
+            let host = if host == "auto" || host.is_empty() { 0 } else { port(host).ok_or_else(wrong)? };
+            let address = address.trim_start_matches('[').trim_end_matches(']');
+            ((!address.is_empty()).then(|| address.to_owned()), host)
+        }
+    };
+    Ok(Publish { address, host, container, udp })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (String, String, bool) {
+        let volume = volume(&text.into(), Path::new("/work/tree")).unwrap();
+        (volume.source.lossy().into_owned(), volume.target.lossy().into_owned(), volume.read_only)
+    }
+
+    fn expect(source: &str, target: &str, read_only: bool) -> (String, String, bool) {
+        (source.to_owned(), target.to_owned(), read_only)
+    }
+
+    #[test]
+    fn volumes_are_read() {
+        assert_eq!(read("."), expect("/work/tree", "/work/tree", false));
+        assert_eq!(read("../other:ro"), expect("/work/other", "/work/other", true));
+        assert_eq!(read("/a:/b"), expect("/a", "/b", false));
+        assert_eq!(read("./src:/b:ro"), expect("/work/tree/src", "/b", true));
+        assert_eq!(read("cache:/c:rw"), expect("cache", "/c", false));
+        for bad in ["", ":/x", "/x:", ":ro"] {
+            assert!(volume(&bad.into(), Path::new("/")).is_err(), "{bad:?} was taken");
+        }
+    }
+
+    #[test]
+    fn published_ports_are_read() {
+        let port = |address: Option<&str>, host, container, udp| {
+            Ok(Publish { address: address.map(str::to_owned), host, container, udp })
+        };
+        assert_eq!(publish("80"), port(None, 0, 80, false));
+        assert_eq!(publish("auto:80"), port(None, 0, 80, false));
+        assert_eq!(publish("8080:80/tcp"), port(None, 8080, 80, false));
+        assert_eq!(publish("0.0.0.0:53:53/udp"), port(Some("0.0.0.0"), 53, 53, true));
+        assert_eq!(publish("[::1]:8080:80"), port(Some("::1"), 8080, 80, false));
+        for bad in ["", "0", "x", "80:", "70000", "x:80", "1:2:x"] {
+            assert!(publish(bad).is_err(), "{bad:?} was taken");
+        }
+    }
+
+    #[test]
+    fn the_directory_is_the_callers_where_the_container_sees_it() {
+        let args = |volumes: &[&str]| ContainerArgs {
+            image: Some("alpine".to_owned()),
+            volumes: volumes.iter().map(OsString::from).collect(),
+            ..ContainerArgs::default()
+        };
+        let here = Path::new("/work/tree/deep");
+        let image_dir = |volumes: &[&str], chosen| {
+            args(volumes).container(here, chosen).unwrap().is_some_and(|container| container.image_dir)
+        };
+        assert!(image_dir(&[], false));
+        assert!(!image_dir(&["/work/tree"], false));
+        assert!(image_dir(&["/work/tree:/src"], false));
+        assert!(!image_dir(&[], true));
+    }
+}

@@ -1,0 +1,61 @@
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::task::JoinHandle;
+use wharf_agents::{Told, Transcript};
+
+use super::attention::Attention;
+
+/// How often an agent's own record is read while something happens.
+const EVERY: Duration = Duration::from_millis(300);
+
+/// Follows what an agent writes down by itself, and makes events of it.
+pub(crate) struct Record {
+    /// Absent while it is being read.
+    transcript: Option<Transcript>,
+    reading: Option<JoinHandle<(Transcript, Vec<Told>)>>,
+    read: Instant,
+}
+
+impl Record {
+    pub(crate) fn new(transcript: Transcript) -> Self {
+        Self { transcript: Some(transcript), reading: None, read: Instant::now() }
+    }
+
+    /// When it is to be read again.
+    pub(crate) fn due(&self) -> Instant {
+        self.read + EVERY
+    }
+
+    /// Begins to read where it is time, and takes what was read. Returns the conversation, where it is known.
+    pub(crate) async fn poll(&mut self, attention: &Attention) -> Option<String> {
+        if let Some(mut transcript) = self.transcript.take_if(|_| Instant::now() >= self.read + EVERY) {
+            // A file may be long, and a disk slow.
+            self.reading = Some(tokio::task::spawn_blocking(move || {
+                let told = transcript.poll();
+                (transcript, told)
+            }));
+        }
+        let (transcript, told) = match self.reading.take_if(|reading| reading.is_finished()) {
+            Some(reading) => reading.await.ok()?,
+            None => return None,
+        };
+        self.read = Instant::now();
+        let conversation = transcript.conversation().map(str::to_owned);
+        self.transcript = Some(transcript);
+        // Where hooks tell the same, they tell it sooner.
+        let hooked = attention.hooked.load(Ordering::Acquire);
+        let said_by_hooks = |kind: &str| kind.starts_with("turn.") || kind.starts_with("tool.");
+        for told in
+            told.into_iter().filter(|told| !(hooked && said_by_hooks(&told.kind)) && told.kind != "other")
+        {
+            attention.note("record", &told.kind, told.data);
+        }
+        conversation
+    }
+}
+
+/// The moment from which an agent's record is read.
+pub(crate) fn since(started: wharf_model::Millis) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(started.0)
+}

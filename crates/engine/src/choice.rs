@@ -1,0 +1,94 @@
+//! Where a session runs: where it was told to, or else where it can.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wharf_backend::Backend;
+use wharf_model::{Code, Failure, Spec};
+
+use crate::Result;
+use crate::shared::Shared;
+
+/// The word for any backend that can be used, in the instance's own order.
+const AUTO: &str = "auto";
+
+impl Shared {
+    /// The backend of a spec. One that asks for a container gets a container or an error, never something else. Where
+    /// it was left open, the spec says afterwards why it is this one.
+    pub(crate) async fn choose(&self, spec: &mut Spec) -> Result<String> {
+        let (name, why) = match spec.backend.as_deref() {
+            Some(AUTO) if spec.container.is_some() => self.first_with_containers().await?,
+            Some(AUTO) => self.first_of_order(spec).await?,
+            Some(named) => {
+                let backend = self.backend(named)?;
+                if spec.container.is_some() && !backend.capabilities().isolation {
+                    return Err(Failure::unsupported("an image", format!("the backend {named}"))
+                        .hint("`wharf backends` shows which keep a session from the host"));
+                }
+                return Ok(named.to_owned());
+            }
+            None if spec.container.is_some() => self.first_with_containers().await?,
+            None => return Ok(self.default_backend.clone()),
+        };
+        spec.chosen = Some(why);
+        Ok(name)
+    }
+
+    /// The first backend with containers that can be used now, in the order in which they are listed.
+    async fn first_with_containers(&self) -> Result<(String, String)> {
+        let has: Vec<&Arc<dyn Backend>> =
+            self.backends.iter().filter(|backend| backend.capabilities().isolation).collect();
+        if has.is_empty() {
+            let message = "no container can be had: this instance has no backend with containers";
+            return Err(Failure::new(Code::Unavailable, message));
+        }
+        self.first_of(&has).await.map_err(|why| {
+            Failure::new(Code::Unavailable, format!("no container can be had: {why}"))
+                .hint("start an engine, or leave --image out to run on this host")
+        })
+    }
+
+    /// The first backend of the instance's order that can be used now, and that has the kind of session asked for.
+    async fn first_of_order(&self, spec: &Spec) -> Result<(String, String)> {
+        let default = std::slice::from_ref(&self.default_backend);
+        let order = if self.auto.is_empty() { default } else { &self.auto };
+        let mut named = Vec::new();
+        for name in order {
+            let backend = self.backend(name).map_err(|failure| {
+                failure.hint(format!("the order of `auto` is {}: see backends.auto in config.toml", order.join(", ")))
+            })?;
+            let can = backend.capabilities();
+            // One with containers needs an image, and none was given.
+            if !can.isolation && (if spec.tty { can.tty } else { can.pipes }) {
+                named.push(backend);
+            }
+        }
+        let none = |why: String| {
+            Failure::new(Code::Unavailable, format!("no backend of {} can be used: {why}", order.join(", ")))
+                .hint("`wharf backends` shows which can; backends.auto in config.toml has the order")
+        };
+        if named.is_empty() {
+            return Err(none("none takes such a session without an image".to_owned()));
+        }
+        self.first_of(&named).await.map_err(none)
+    }
+
+    /// The first of these that can be used, and why it is this one; or why it is none.
+    async fn first_of(&self, backends: &[&Arc<dyn Backend>]) -> std::result::Result<(String, String), String> {
+        let within = self.timeouts.call.min(Duration::from_secs(5));
+        let order: Vec<&str> = backends.iter().map(|backend| backend.name()).collect();
+        let mut passed = Vec::new();
+        for backend in backends {
+            let name = backend.name();
+            match tokio::time::timeout(within, backend.probe()).await {
+                Ok(probe) if probe.available => {
+                    passed.insert(0, format!("{name} is the first of {} that can be used", order.join(", ")));
+                    return Ok((name.to_owned(), passed.join("; ")));
+                }
+                Ok(probe) => passed.push(format!("{name}: {}", probe.detail)),
+                Err(_) => passed.push(format!("{name}: it did not answer within {within:?}")),
+            }
+        }
+        Err(passed.join("; "))
+    }
+}

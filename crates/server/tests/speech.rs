@@ -1,0 +1,193 @@
+//! Messages, screens, states and events over the socket, with a fake backend behind it.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{LONG, World, connect, raw, until};
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use wharf_api::{Await, Format, HookRequest, SendRequest, What};
+use wharf_model::{Code, Manner, Progress, State, Ticket, Until};
+
+fn message(text: &str) -> SendRequest {
+    SendRequest { text: text.into(), manner: Manner::default() }
+}
+
+fn ticket(world: &World, id: &wharf_model::SessionId) -> Ticket {
+    serde_json::from_slice(&std::fs::read(world.home.session(id).join("ticket.json")).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_message_has_a_receipt() {
+    let world = World::new().await;
+    let session = world.start("a", &["fake:echo"]).await;
+    let receipt = world.client.send("a", &message("hello"), Await::Confirmed, LONG).await.unwrap();
+    assert_eq!((receipt.status, &receipt.session), (Progress::Confirmed, &session.id));
+    assert_eq!(world.fake.input(&session.id), b"hello\r");
+    assert_eq!(world.client.receipt(&receipt.id).await.unwrap(), receipt);
+    assert_eq!(world.client.await_receipt(&receipt.id, Await::Submitted, LONG).await.unwrap(), receipt);
+    assert_eq!(world.client.messages("a").await.unwrap(), [receipt.clone()]);
+    assert_eq!(world.client.cancel(&receipt.id).await.unwrap().status, Progress::Confirmed, "it is over");
+
+    for unknown in ["0000000000000000.1", "nothing", &format!("{}.99", session.id)] {
+        assert_eq!(world.client.receipt(unknown).await.unwrap_err().code, Code::NotFound, "{unknown}");
+    }
+    let bad = SendRequest {
+        manner: Manner { submit: Some("Nonsense".into()), ..Manner::default() },
+        ..message("x")
+    };
+    assert_eq!(world.client.send("a", &bad, Await::Accepted, LONG).await.unwrap_err().code, Code::Invalid);
+    let answer = raw(
+        &world.home.socket(),
+        "GET /v1/messages/x?wait=never HTTP/1.1\r\nhost: wharf\r\nconnection: close\r\n\r\n",
+    )
+    .await;
+    assert_eq!(answer.status, 400);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_screen_is_captured_and_followed() {
+    let world = World::new().await;
+    world.start("a", &["fake:echo"]).await;
+    world.client.write("a", &b"hello\r\n"[..], LONG).await.unwrap();
+    let capture = async |format| world.client.capture("a", What::Screen, format).await.unwrap();
+    until("the text is on the screen", async || capture(Format::Plain).await.contains("hello")).await;
+    for format in [Format::Ansi, Format::Html, Format::Json] {
+        assert!(capture(format).await.contains("hello"), "{format}");
+    }
+    let whole = world.client.screen_changes("a", None, Duration::ZERO).await.unwrap();
+    assert!(whole.whole && whole.rows.iter().any(|row| row.text.contains("hello")));
+    let quiet =
+        world.client.screen_changes("a", Some(&whole.cursor), Duration::from_millis(50)).await.unwrap();
+    assert!(quiet.is_empty(), "{quiet:?}");
+    let (changes, ()) = tokio::join!(world.client.screen_changes("a", Some(&whole.cursor), LONG), async {
+        world.client.clone().write("a", &b"more\r\n"[..], LONG).await.unwrap();
+    });
+    let changes = changes.unwrap();
+    assert!(!changes.whole && changes.rows.iter().any(|row| row.text.contains("more")), "{changes:?}");
+
+    let (painted, offset) = world.client.repaint("a", whole.size, LONG).await.unwrap();
+    assert!(String::from_utf8_lossy(&painted).contains("hello") && offset.0 > 0);
+    let other = wharf_model::Size { cols: 7, rows: 5 };
+    assert_eq!(world.client.repaint("a", other, LONG).await.unwrap_err().code, Code::Busy);
+    for bad in ["what=last", "what=all&lines=1", "format=pdf"] {
+        let target =
+            format!("GET /v1/sessions/a/screen?{bad} HTTP/1.1\r\nhost: wharf\r\nconnection: close\r\n\r\n");
+        assert_eq!(raw(&world.home.socket(), target).await.status, 400, "{bad}");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn states_are_explained_and_waited_for() {
+    let world = World::new().await;
+    world.start("a", &["fake:echo"]).await;
+    let why = world.client.explain("a").await.unwrap();
+    assert_eq!(why.profile, "generic");
+    assert_eq!(world.client.question("a").await.unwrap(), None);
+    assert_eq!(world.client.approve("a", None, LONG).await.unwrap_err().code, Code::NotAsking);
+    let soon = Some(Duration::from_millis(50));
+    let failure = world.client.until("a", &Until::State(State::Asking), soon).await.unwrap_err();
+    assert_eq!(failure.code, Code::Timeout);
+    let (met, ()) = tokio::join!(world.client.until("a", &Until::Exit, Some(LONG)), async {
+        world.client.clone().write("a", &b"\nexit 7\n"[..], LONG).await.unwrap();
+    });
+    assert_eq!(met.unwrap().session.state, State::Exited);
+    let failure = world.client.until("a", &Until::State(State::Idle), Some(LONG)).await.unwrap_err();
+    assert_eq!(failure.code, Code::Ended);
+    assert!(world.client.agents(None).await.unwrap().iter().any(|agent| agent.name == "claude"));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn events_come_as_lines_or_as_server_sent_events() {
+    let world = World::new().await;
+    let session = world.start("a", &["fake:sleep"]).await;
+    let hook = |token: &str| HookRequest {
+        session: "a".into(),
+        token: token.into(),
+        agent: Some("claude".into()),
+        payload: json!({ "hook_event_name": "Stop" }),
+    };
+    assert_eq!(world.client.hook(&hook("wrong")).await.unwrap_err().code, Code::Forbidden);
+    world.client.hook(&hook(&ticket(&world, &session.id).token)).await.unwrap();
+
+    let mut lines = world.client.events("a", 0, true).await.unwrap();
+    let mut last = 0;
+    loop {
+        let event = tokio::time::timeout(LONG, lines.next()).await.unwrap().unwrap().unwrap();
+        assert_eq!(event.seq, last + 1);
+        last = event.seq;
+        if event.source == "hook" {
+            assert_eq!(event.kind, "turn.ended");
+            break;
+        }
+    }
+    let head = format!(
+        "GET /v1/sessions/a/events HTTP/1.1\r\nhost: wharf\r\naccept: text/event-stream\r\nlast-event-id: {}\r\n\r\n",
+        last - 1
+    );
+    let mut stream = BufReader::new(connect(&world.home.socket()));
+    stream.get_mut().write_all(head.as_bytes()).await.unwrap();
+    let mut seen = String::new();
+    while !seen.contains("\n\n") {
+        tokio::time::timeout(LONG, stream.read_line(&mut seen)).await.unwrap().unwrap();
+    }
+    assert!(seen.contains("content-type: text/event-stream"), "{seen}");
+    assert!(seen.contains(&format!("id: {last}\ndata: {{\"seq\":{last},")), "{seen}");
+    world
+        .client
+        .kill(&wharf_api::ManyRequest {
+            selector: wharf_api::Selector { names: vec!["a".into()], ..Default::default() },
+            ..Default::default()
+        })
+        .await
+        .unwrap();
+    while let Some(event) = tokio::time::timeout(LONG, lines.next()).await.unwrap().unwrap() {
+        assert_eq!(event.seq, last + 1);
+        last = event.seq;
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_flood_of_events_is_bounded_and_slows_nobody() {
+    let world = World::new().await;
+    let session = world.start("a", &["fake:sleep"]).await;
+    world.start("b", &["fake:echo"]).await;
+    let token = ticket(&world, &session.id).token;
+    let mut teller = connect(&world.home.events_socket());
+    let hello = json!({ "v": 1, "session": session.id, "token": token });
+    teller.write_all(format!("{hello}\n").as_bytes()).await.unwrap();
+    let flood = tokio::spawn(async move {
+        let line = format!("{}\n", json!({ "kind": "noise", "data": "x".repeat(1000) }));
+        for _ in 0..2_000 {
+            teller.write_all(line.as_bytes()).await.unwrap();
+        }
+        // Too long for anybody, and then one that counts.
+        let piece = vec![b'x'; 1 << 20];
+        for _ in 0..17 {
+            teller.write_all(&piece).await.unwrap();
+        }
+        teller.write_all(b"\n{\"kind\":\"last\"}\n").await.unwrap();
+    });
+    // Others are served meanwhile.
+    for _ in 0..20 {
+        tokio::time::timeout(LONG, world.client.session("b")).await.unwrap().unwrap();
+    }
+    tokio::time::timeout(Duration::from_secs(60), flood).await.unwrap().unwrap();
+    let mut events = world.client.events("a", 0, true).await.unwrap();
+    let mut kinds = std::collections::HashMap::new();
+    loop {
+        let event = tokio::time::timeout(LONG, events.next()).await.unwrap().unwrap().unwrap();
+        *kinds.entry(event.kind.clone()).or_insert(0) += 1;
+        if event.kind == "last" {
+            break;
+        }
+    }
+    assert_eq!((kinds["noise"], kinds["cut"]), (2_000, 1));
+    world.end().await;
+}

@@ -1,0 +1,89 @@
+use std::time::{Duration, Instant};
+
+use wharf_engine::{Format, What};
+
+use crate::place::{LONG, Place};
+
+/// A program that asks its terminal where the cursor is and what it is, and keeps all that is typed at it.
+const ASKS: &str = "stty raw -echo; printf 'hello \\033[6n\\033[c'; exec cat >> typed";
+
+async fn typed(place: &Place, wanted: usize) -> Vec<u8> {
+    let file = place.dir().join("typed");
+    let deadline = Instant::now() + LONG;
+    loop {
+        let typed = std::fs::read(&file).unwrap_or_default();
+        if typed.len() >= wanted || Instant::now() > deadline {
+            return typed;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_terminal_that_nobody_looks_at_answers_once() {
+    let mut place = Place::new().await;
+    place.start("a", &["sh", "-c", ASKS]).await;
+    let answer = typed(&place, 10).await;
+    assert!(answer.starts_with(b"\x1b[1;7R\x1b[?"), "{:?}", String::from_utf8_lossy(&answer));
+    // Looking, another engine and a rebuilt screen read the same bytes again, and type nothing.
+    for _ in 0..3 {
+        let screen = place.engine.capture("a", What::Screen, Format::Plain).await.unwrap();
+        assert!(screen.starts_with("hello"), "{screen:?}");
+        place.engine.capture("a", What::All, Format::Plain).await.unwrap();
+        place.engine.repaint("a").await.unwrap();
+        place.again().await;
+    }
+    place.engine.write("a", b"end", LONG).await.unwrap();
+    let all = typed(&place, answer.len() + 3).await;
+    assert_eq!(all, [&answer[..], b"end"].concat());
+    place.end().await;
+}
+
+#[tokio::test]
+async fn a_flood_full_of_questions_is_answered_within_reason() {
+    let place = Place::new().await;
+    let flood = "stty raw -echo; i=0; while [ $i -lt 3000 ]; do printf 'text %s \\033[5n\\r\\n' $i; i=$((i+1)); done; exec cat >> typed";
+    place.start("a", &["sh", "-c", flood]).await;
+    let until = wharf_model::Until::Match("text 2999".to_owned());
+    place.engine.until("a", until, Some(LONG)).await.unwrap();
+    // Each question has one answer at most, and nothing else is typed.
+    place.engine.write("a", b"end", LONG).await.unwrap();
+    let deadline = Instant::now() + LONG;
+    let all = loop {
+        let all = typed(&place, 3).await;
+        if all.ends_with(b"end") {
+            break all;
+        }
+        assert!(Instant::now() < deadline, "the end never came");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    let answers = all.len().saturating_sub(3) / 4;
+    assert_eq!(all, [&b"\x1b[0n".repeat(answers)[..], b"end"].concat());
+    assert!(answers <= 3_000, "{answers} answers to 3,000 questions");
+    place.end().await;
+}
+
+#[tokio::test]
+async fn what_changed_is_a_few_rows_and_not_a_dump() {
+    let place = Place::new().await;
+    place
+        .start("a", &["sh", "-c", "i=0; while [ $i -lt 20 ]; do echo line $i; i=$((i+1)); done; exec cat"])
+        .await;
+    let until = wharf_model::Until::Match("line 19".to_owned());
+    place.engine.until("a", until, Some(LONG)).await.unwrap();
+    let first = place.engine.screen_since("a", None).await.unwrap();
+    assert!(first.whole && first.rows.len() >= 20, "{first:#?}");
+    place.engine.write("a", b"typed\n", LONG).await.unwrap();
+    let mut rows = Vec::new();
+    let mut cursor = first.cursor;
+    let deadline = Instant::now() + LONG;
+    while !rows.iter().any(|text| text == "typed") {
+        assert!(Instant::now() < deadline, "{rows:?}");
+        let next = place.engine.screen_change("a", &cursor, LONG).await.unwrap();
+        assert!(!next.whole);
+        rows.extend(next.rows.into_iter().map(|row| row.text));
+        cursor = next.cursor;
+    }
+    assert!(rows.len() <= 6, "{rows:?}");
+    place.end().await;
+}
