@@ -45,7 +45,7 @@ impl<'a> Grid<'a> {
             for (at, (cell, wide)) in row.iter().zip(&wide).enumerate() {
                 text.push_str(cell);
                 if at + 1 < row.len() {
-                    text.extend(std::iter::repeat_n(' ', wide - width_of(cell) + 2));
+                    pad(&mut text, wide - width_of(cell) + 2);
                 }
             }
             text.truncate(begin + text[begin..].trim_end().len());
@@ -58,6 +58,17 @@ impl<'a> Grid<'a> {
         }
         text
     }
+}
+
+/// Adds blanks.
+fn pad(text: &mut String, mut blanks: usize) {
+    // One by one they would be most of what a long table costs.
+    const MANY: &str = "                                                                ";
+    while blanks > MANY.len() {
+        text.push_str(MANY);
+        blanks -= MANY.len();
+    }
+    text.push_str(&MANY[..blanks]);
 }
 
 /// How many columns a text takes, as far as a count of characters tells.

@@ -55,7 +55,10 @@ impl Shared {
         let mut named = Vec::new();
         for name in order {
             let backend = self.backend(name).map_err(|failure| {
-                failure.hint(format!("the order of `auto` is {}: see backends.auto in config.toml", order.join(", ")))
+                failure.hint(format!(
+                    "the order of `auto` is {}: see backends.auto in config.toml",
+                    order.join(", ")
+                ))
             })?;
             let can = backend.capabilities();
             // One with containers needs an image, and none was given.
@@ -74,7 +77,10 @@ impl Shared {
     }
 
     /// The first of these that can be used, and why it is this one; or why it is none.
-    async fn first_of(&self, backends: &[&Arc<dyn Backend>]) -> std::result::Result<(String, String), String> {
+    async fn first_of(
+        &self,
+        backends: &[&Arc<dyn Backend>],
+    ) -> std::result::Result<(String, String), String> {
         let within = self.timeouts.call.min(Duration::from_secs(5));
         let order: Vec<&str> = backends.iter().map(|backend| backend.name()).collect();
         let mut passed = Vec::new();

@@ -203,6 +203,7 @@ impl Terminal {
         let alternate = mem::replace(self.term.grid_mut(), primary);
         if mode != 1049 {
             self.term.grid_mut().cursor = alternate.cursor;
+            edge(self.term.grid_mut());
         }
         self.notes.keyboards[1] = crate::notes::Keyboard::default();
         true

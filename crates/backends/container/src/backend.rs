@@ -133,8 +133,12 @@ impl Backend for ContainerBackend {
         let place = Arc::clone(&self.place);
         // In a task of its own: a caller that waits no longer leaves nothing half made.
         tokio::spawn(async move {
-            let started = async { Starting::new(Arc::clone(&place), launch).await?.run().await };
-            if let Err(Ok((ticket, _))) = tell.send(started.await) {
+            let starting = Box::pin(Starting::new(Arc::clone(&place), launch)).await;
+            let started = match starting {
+                Ok(starting) => Box::pin(starting.run()).await,
+                Err(failure) => Err(failure),
+            };
+            if let Err(Ok((ticket, _))) = tell.send(started) {
                 place.discard(&ticket).await;
             }
         });

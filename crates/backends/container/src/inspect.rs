@@ -26,7 +26,6 @@ pub(crate) struct Found {
 }
 
 /// How a container is.
-#[expect(clippy::struct_excessive_bools, reason = "as the engine says it")]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub(crate) struct FoundState {

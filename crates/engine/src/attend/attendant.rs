@@ -80,6 +80,8 @@ struct Attendant {
     /// When something was last printed.
     stirred: Instant,
     title: String,
+    /// Whether a turn showed since the last look, however short it was.
+    turned: bool,
     /// What the agent writes down by itself.
     record: Option<Record>,
     /// What the agent prints instead of a screen.
@@ -108,6 +110,7 @@ impl Attendant {
             foreground: None,
             stirred: Instant::now(),
             title: String::new(),
+            turned: false,
             record: None,
             stream: None,
         }
@@ -320,6 +323,9 @@ impl Attendant {
     /// What an event says of a signal; nothing where it says nothing new.
     fn event(&mut self, signal: &Signal) -> Option<(&'static str, serde_json::Value)> {
         if let Signal::Title(title) = signal {
+            let look = wharf_agents::Look { title, ..Default::default() };
+            self.turned |=
+                self.attention.profile.recognise(&look).iter().any(|found| found.state == State::Working);
             // A spinner in the title turns many times a second.
             let words: String = title.chars().filter(|c| c.is_alphanumeric() || *c == ' ').collect();
             let words = words.trim().to_owned();
@@ -362,6 +368,16 @@ impl Attendant {
                 weight: 1,
             });
         }
+        let turn = findings.iter().any(|finding| matches!(finding.state, State::Working | State::Asking));
+        let expected = self.attention.expects_turn(std::mem::take(&mut self.turned) || turn);
+        if expected.is_some()
+            && let Some(idle) = findings.iter_mut().find(|finding| finding.source == Source::Screen)
+        {
+            // The screen does not show it yet; what the terminal or the processes say is newer than that.
+            idle.state = State::Working;
+            "submitted".clone_into(&mut idle.rule);
+            "a message was taken, and its turn does not show yet".clone_into(&mut idle.evidence);
+        }
         for source in [Source::Terminal, Source::Process, Source::Screen] {
             let found = findings.iter().find(|finding| finding.source == source);
             let saying = found.map(|finding| Saying {
@@ -372,7 +388,10 @@ impl Attendant {
             self.judge.hear(source, saying, at);
         }
         let before = self.judge.report().state;
-        let (new, again) = self.judge.decide(at);
+        let (new, mut again) = self.judge.decide(at);
+        if let Some(expected) = expected {
+            again = Some(again.map_or(expected, |again| again.min(expected)));
+        }
         if let Some(report) = new {
             self.changed(before, &report);
         }

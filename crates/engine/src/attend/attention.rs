@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, watch};
@@ -20,6 +21,9 @@ use crate::shared::Shared;
 
 /// How many requests may wait for an attendant.
 const REQUESTS: usize = 32;
+
+/// How long a turn may take to show after its message was taken.
+const EXPECTED: Duration = Duration::from_secs(5);
 
 /// What looking at one session and speaking to it needs.
 pub(crate) struct Attention {
@@ -42,6 +46,8 @@ pub(crate) struct Attention {
     pub(crate) prompt: Mutex<Option<(Millis, String)>>,
     /// Whether the agent's hooks speak to us.
     pub(crate) hooked: AtomicBool,
+    /// Until when a turn is expected that a message has begun and that does not show yet.
+    expected: Mutex<Option<Instant>>,
     /// When we last typed, to tell it from what others type.
     pub(crate) typed: Mutex<Millis>,
     /// Everything before this place in the log was dealt with: answered, and made into events.
@@ -94,6 +100,7 @@ impl Attention {
             tidings: Notify::new(),
             prompt: Mutex::new(None),
             hooked: AtomicBool::new(false),
+            expected: Mutex::new(None),
             typed: Mutex::new(Millis(0)),
             answered: AtomicU64::new(answered.0),
             at_work: Mutex::new(AtWork::default()),
@@ -215,6 +222,19 @@ impl Attention {
         if let Err(failure) = self.events.add(self.answered(), source, kind, data) {
             tracing::warn!(%failure, kind, "an event is lost");
         }
+    }
+
+    /// A message was taken: what looks idle is so no longer, until the turn has shown or does not come.
+    pub(crate) fn expect_turn(&self) {
+        *lock(&self.expected) = Some(Instant::now() + EXPECTED);
+        self.tidings.notify_one();
+    }
+
+    /// Whether a turn is expected; not any more once it has been seen.
+    pub(crate) fn expects_turn(&self, seen: bool) -> Option<Instant> {
+        let mut expected = lock(&self.expected);
+        expected.take_if(|until| seen || Instant::now() >= *until);
+        *expected
     }
 
     /// The prompt that the agent said began a turn after a moment.

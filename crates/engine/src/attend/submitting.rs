@@ -47,6 +47,7 @@ impl Courier {
         attention.intend(&message.id, Intent::Submit)?;
         if !first.is_empty() {
             self.typist.press(first).await?;
+            tokio::time::sleep(SETTLED.0).await;
             self.typist.still(SETTLED.0, Instant::now() + SETTLED.1).await?;
         }
         let mut facts = Facts { attempts: 0, offset: Some(seen.offset), ..Facts::default() };
@@ -62,6 +63,7 @@ impl Courier {
             let found = self.prove(message, proof, submitted, before, patience).await?;
             if let Some(evidence) = found {
                 attention.step(&message.id, Progress::Confirmed, evidence, facts)?;
+                attention.expect_turn();
                 return Ok(());
             }
             let seen = self.typist.look().await?;
@@ -74,6 +76,7 @@ impl Courier {
         let last = self.prove(message, proof, submitted, before, PROOF / 2).await?;
         if let Some(evidence) = last {
             attention.step(&message.id, Progress::Confirmed, evidence, facts)?;
+            attention.expect_turn();
             return Ok(());
         }
         facts.code = Some(Code::Unconfirmed);

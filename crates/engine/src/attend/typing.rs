@@ -13,8 +13,9 @@ use crate::shared::Shared;
 
 /// How long a key or a piece of text may take to be in the terminal.
 const WRITE: Duration = Duration::from_secs(30);
-/// Between two keys of one press: some programs take faster ones for a paste.
-const BETWEEN: Duration = Duration::from_millis(60);
+/// Between two keys of one press: some programs take faster ones for a paste, and all take Escape with another key right
+/// behind it for one key.
+const BETWEEN: Duration = Duration::from_millis(120);
 /// How long an application may leave input unread before it counts as deaf.
 const DEAF: Duration = Duration::from_secs(15);
 /// How often unread input is asked for.

@@ -11,10 +11,12 @@ pub(crate) mod spawn;
 pub(crate) mod terminal;
 pub(crate) mod tree;
 
+mod ground;
 mod pidfd;
 mod scope;
 mod socket;
 
+pub use ground::spread;
 pub use pidfd::exit_of;
 pub use scope::{Usage, can_limit, sweep, usage};
 pub(crate) use socket::send_bytes;
