@@ -17,6 +17,8 @@ const NEEDS: &[Need] = &[
     Need { program: "tmux", package: "tmux", by: "the tests of sessions in panes, the benchmark" },
     Need { program: "asciinema", package: "asciinema", by: "the test that plays an exported recording" },
     Need { program: "ps", package: "procps", by: "scripts of the tests" },
+    Need { program: "node", package: "nodejs", by: "the suite over real agents" },
+    Need { program: "npm", package: "npm", by: "the suite over real agents" },
     Need { program: "dtach", package: "dtach", by: "the benchmark" },
     Need { program: "screen", package: "screen", by: "the benchmark" },
 ];

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 use toml::Table;
@@ -27,6 +27,16 @@ const GENERIC: &str = "generic";
 /// A profile's file may be this large; a larger one is not a profile.
 const LARGEST: u64 = 1 << 20;
 
+/// What is built in is read once: every start of a session asks for it.
+static BUILT: LazyLock<(Layers, Profiles)> = LazyLock::new(|| {
+    let mut layers = Layers::default();
+    let added = BUILT_IN
+        .iter()
+        .try_for_each(|(name, text)| layers.add(name, text, Path::new(&format!("profiles/{name}.toml"))));
+    let whole = added.and_then(|()| layers.clone().finish());
+    (layers, whole.expect("the profiles that come with Wharf are right: a test reads them"))
+});
+
 /// Every agent that is known here.
 #[derive(Debug, Clone)]
 pub struct Profiles {
@@ -36,24 +46,23 @@ pub struct Profiles {
 impl Profiles {
     /// The profiles that come with Wharf, alone.
     pub fn built_in() -> Self {
-        Self::load(None, None).expect("the profiles that come with Wharf are right: a test reads them")
+        BUILT.1.clone()
     }
 
     /// Those that come with Wharf, under the user's own in `CONFIG/profiles/*.toml`, under the changes of the nearest
     /// `wharf.toml` at or above the project's directory.
     pub fn load(config_dir: Option<&Path>, project_dir: Option<&Path>) -> Result<Self, Failure> {
-        let mut layers = Layers::default();
-        for (name, text) in BUILT_IN {
-            layers.add(name, text, Path::new(&format!("profiles/{name}.toml")))?;
+        let own = config_dir.map(|dir| files(&dir.join("profiles"))).transpose()?.unwrap_or_default();
+        let project = project_dir.and_then(project_file);
+        if own.is_empty() && project.is_none() {
+            return Ok(Self::built_in());
         }
-        if let Some(dir) = config_dir {
-            for file in files(&dir.join("profiles"))? {
-                let stem =
-                    file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-                layers.add(&stem, &read(&file)?, &file)?;
-            }
+        let mut layers = BUILT.0.clone();
+        for file in own {
+            let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            layers.add(&stem, &read(&file)?, &file)?;
         }
-        if let Some(file) = project_dir.and_then(project_file) {
+        if let Some(file) = project {
             layers.change(&read(&file)?, &file)?;
         }
         layers.finish()
@@ -92,7 +101,7 @@ impl Profiles {
 }
 
 /// Tables that are put over one another, and where each name came from last.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 struct Layers {
     tables: BTreeMap<String, (Table, PathBuf)>,
 }

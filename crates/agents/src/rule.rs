@@ -116,7 +116,8 @@ impl Rule {
             Seen::Prompt => format!("OSC 133 says {text}"),
             Seen::Foreground if text == "true" => "the command itself owns the terminal".to_owned(),
             Seen::Foreground => "another process owns the terminal".to_owned(),
-            Seen::Screen | Seen::Composer => format!("the composer has {:?}", shortened(text)),
+            Seen::Screen | Seen::Composer if text.is_empty() => "the input box is empty".to_owned(),
+            Seen::Screen | Seen::Composer => format!("the input box has {:?}", shortened(text)),
         })
     }
 

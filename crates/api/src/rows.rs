@@ -61,18 +61,24 @@ pub fn line(session: &Session) -> String {
 
 /// The sessions in a text of rows; none where it is none, or one of another version.
 pub fn read(text: &str) -> Option<impl Iterator<Item = Row<'_>> + Clone> {
-    Some(text.strip_prefix(HEADING)?.lines().filter_map(|line| {
-        let mut columns = line.split('\t');
-        let mut next = || columns.next();
+    let mut rest = text.strip_prefix(HEADING)?;
+    Some(std::iter::from_fn(move || {
+        let mut next = |end: u8| {
+            // Byte by byte: columns are short, and a search that is good at long texts would be most of the work.
+            let at = rest.bytes().position(|byte| byte == end)?;
+            let column = rest.get(..at)?;
+            rest = rest.get(at + 1..)?;
+            Some(column)
+        };
         Some(Row {
-            name: next()?,
-            group: next()?,
-            state: next()?,
-            pid: next()?,
-            attached: next()?,
-            created: Millis(next()?.parse().ok()?),
-            dir: next()?,
-            command: next()?,
+            name: next(b'\t')?,
+            group: next(b'\t')?,
+            state: next(b'\t')?,
+            pid: next(b'\t')?,
+            attached: next(b'\t')?,
+            created: Millis(next(b'\t')?.parse().ok()?),
+            dir: next(b'\t')?,
+            command: next(b'\n')?,
         })
     }))
 }

@@ -60,7 +60,7 @@ pub(crate) struct ContainerArgs {
 
 impl ContainerArgs {
     /// The container, where one was asked for. `here` is the directory of the caller, `chosen` whether -w named another.
-    pub(crate) fn container(self, here: &Path, chosen: bool) -> Result<Option<Container>, Failure> {
+    pub(crate) fn container(self, here: &Path, chosen: bool) -> Result<Option<Box<Container>>, Failure> {
         let Some(image) = self.image else { return Ok(None) };
         let volumes: Vec<Volume> =
             self.volumes.iter().map(|text| volume(text, here)).collect::<Result<_, _>>()?;
@@ -68,7 +68,7 @@ impl ContainerArgs {
         let seen = volumes
             .iter()
             .any(|volume| volume.source == volume.target && here.starts_with(volume.target.as_path()));
-        Ok(Some(Container {
+        Ok(Some(Box::new(Container {
             image,
             pull: self.pull,
             build: None,
@@ -86,7 +86,7 @@ impl ContainerArgs {
             cap_add: self.cap_add,
             cap_drop: self.cap_drop,
             devices: self.devices,
-        }))
+        })))
     }
 }
 
@@ -122,7 +122,7 @@ fn volume(text: &OsString, here: &Path) -> Result<Volume, Failure> {
     let source = Text::from(parts.next().unwrap_or_default());
     let inside = parts.next().map(Text::from);
     if source.is_empty() || inside.as_ref().is_some_and(Text::is_empty) {
-        return Err(invalid(format!("{text:?} is no volume")).hint("write -v PATH[:INSIDE][:ro]"));
+        return Err(invalid(format!("{} is no volume", text.display())).hint("write -v PATH[:INSIDE][:ro]"));
     }
     let named =
         inside.is_some() && !source.as_bytes().contains(&b'/') && !source.as_bytes().starts_with(b".");

@@ -51,12 +51,15 @@ fn seconds_of(seconds: f64) -> Option<Duration> {
 /// The time between two moments in its largest unit: `3m`, `2h`, `5d`.
 pub(crate) fn human(from: Millis, to: Millis) -> String {
     let seconds = to.0.saturating_sub(from.0) / 1_000;
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3_600 => format!("{}m", seconds / 60),
-        3_600..86_400 => format!("{}h", seconds / 3_600),
-        _ => format!("{}d", seconds / 86_400),
-    }
+    let (count, unit) = match seconds {
+        0..60 => (seconds, 's'),
+        60..3_600 => (seconds / 60, 'm'),
+        3_600..86_400 => (seconds / 3_600, 'h'),
+        _ => (seconds / 86_400, 'd'),
+    };
+    let mut text = count.to_string();
+    text.push(unit);
+    text
 }
 
 /// The time now.

@@ -119,6 +119,9 @@ pub(crate) struct StartArgs {
     /// With --agent: go on with a copy of this conversation
     #[arg(long, value_name = "ID", requires = "agent")]
     fork: Option<String>,
+    /// With --agent: have it tell turns, tools and questions by its own hooks, where it takes them as arguments
+    #[arg(long, requires = "agent")]
+    hooks: bool,
     /// Whose terminal decides the size: fixed (nobody's), owner (the first attached), latest (who typed last)
     #[arg(long, value_name = "fixed|owner|latest", default_value = "latest", value_parser = geometry)]
     geometry: Geometry,
@@ -183,7 +186,13 @@ impl StartArgs {
                 _ => Conversation::New,
             };
             // The profile makes the command of them.
-            AgentLaunch { name, conversation, arguments: std::mem::take(&mut argv), id: None }
+            AgentLaunch {
+                name,
+                conversation,
+                arguments: std::mem::take(&mut argv),
+                hooks: self.hooks,
+                id: None,
+            }
         });
         let backend = match self.backend.or_else(|| std::env::var("WHARF_BACKEND").ok()) {
             None => config::load(home)?.backend,

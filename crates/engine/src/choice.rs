@@ -17,7 +17,7 @@ impl Shared {
     /// it was left open, the spec says afterwards why it is this one.
     pub(crate) async fn choose(&self, spec: &mut Spec) -> Result<String> {
         let (name, why) = match spec.backend.as_deref() {
-            Some(AUTO) if spec.container.is_some() => self.first_with_containers().await?,
+            None | Some(AUTO) if spec.container.is_some() => self.first_with_containers().await?,
             Some(AUTO) => self.first_of_order(spec).await?,
             Some(named) => {
                 let backend = self.backend(named)?;
@@ -27,7 +27,6 @@ impl Shared {
                 }
                 return Ok(named.to_owned());
             }
-            None if spec.container.is_some() => self.first_with_containers().await?,
             None => return Ok(self.default_backend.clone()),
         };
         spec.chosen = Some(why);

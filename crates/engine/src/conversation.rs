@@ -15,7 +15,7 @@ impl Shared {
         let launch = profile.launch(&agent.conversation, &agent.arguments, &uuid()?)?;
         agent.id = launch.conversation;
         spec.argv = launch.argv;
-        if let Some(command) = &self.hook_command {
+        if let Some(command) = self.hook_command.as_ref().filter(|_| agent.hooks) {
             let hooks = profile.session_hooks(command, &agent.arguments);
             // Before the user's own arguments, the last of which may be a prompt.
             let place = spec.argv.len() - agent.arguments.len();

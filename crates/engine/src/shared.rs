@@ -167,7 +167,7 @@ pub(crate) fn random() -> Result<u64> {
 
 /// What keeps a session from the host, and what of that was given up.
 fn isolation(ticket: &Ticket) -> String {
-    let weakened = ticket.spec.container.as_ref().map(wharf_model::Container::weakened).unwrap_or_default();
+    let weakened = ticket.spec.container.as_ref().map(|container| container.weakened()).unwrap_or_default();
     match weakened.as_slice() {
         [] => ticket.backend.clone(),
         weakened => format!("{}, weakened by {}", ticket.backend, weakened.join(", ")),

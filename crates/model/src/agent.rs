@@ -13,6 +13,9 @@ pub struct AgentLaunch {
     /// Further arguments, for the agent itself.
     #[serde(default)]
     pub arguments: Vec<Text>,
+    /// Whether it is given hooks by its arguments, where it can take them so.
+    #[serde(default)]
+    pub hooks: bool,
     /// The conversation's id: assigned at launch or resumed. A restart goes on with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    After, AgentLaunch, Backoff, Container, Environment, Geometry, Limits, Millis, Name, Nix, Restart, Sandbox, Size,
-    Text,
+    After, AgentLaunch, Backoff, Container, Environment, Geometry, Limits, Millis, Name, Nix, Restart,
+    Sandbox, Size, Text,
 };
 
 /// What to run, where, and how to look after it.
@@ -24,7 +24,7 @@ pub struct Spec {
     pub backend: Option<String>,
     /// The container to run in, where the backend has containers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub container: Option<Container>,
+    pub container: Option<Box<Container>>,
     /// What runs there already and is taken in as it is, in the backend's own words; no command is started then, and
     /// none is ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -17,13 +17,7 @@ use wharf_model::Size;
 use crate::glyph;
 use crate::notes::{Notes, default_tabs};
 use crate::place::{self, Place};
-
-/// The widest and the highest screen that is modelled, and how many cells it may have, whatever a terminal claims.
-const WIDEST: u16 = 2048;
-const HIGHEST: usize = 2048;
-const LARGEST: usize = 1 << 20;
-/// How many cells scrollback may take, however wide a row is. A cell is 24 bytes.
-const MOST_CELLS: usize = 4 << 20;
+use crate::span::Span;
 
 thread_local! {
     // It only ever sees whole sequences, so nothing stays in it between two of them and one serves every screen. It
@@ -40,31 +34,6 @@ impl Timeout for AtOnce {
     fn clear_timeout(&mut self) {}
     fn pending_timeout(&self) -> bool {
         false
-    }
-}
-
-/// A size for the grid, which needs two columns for a wide character.
-struct Span {
-    columns: usize,
-    rows: usize,
-}
-
-impl Span {
-    fn of(size: Size) -> Self {
-        let columns = usize::from(size.cols.clamp(2, WIDEST));
-        Self { columns, rows: usize::from(size.rows).clamp(1, HIGHEST.min(LARGEST / columns)) }
-    }
-}
-
-impl Dimensions for Span {
-    fn total_lines(&self) -> usize {
-        self.rows
-    }
-    fn screen_lines(&self) -> usize {
-        self.rows
-    }
-    fn columns(&self) -> usize {
-        self.columns
     }
 }
 
@@ -87,7 +56,7 @@ pub(crate) struct Terminal {
 impl Terminal {
     pub(crate) fn new(size: Size, scrollback: usize) -> Self {
         let span = Span::of(size);
-        let limit = limit(scrollback, span.columns);
+        let limit = span.limit(scrollback);
         let config = Config { scrolling_history: limit, osc52: Osc52::Disabled, ..Config::default() };
         Self {
             notes: Notes::new(span.rows, span.columns),
@@ -157,6 +126,7 @@ impl Terminal {
     pub(crate) fn moved(&mut self, counts: bool) {
         self.tally(counts);
         unwrap_last(self.term.grid_mut());
+        edge(self.term.grid_mut());
     }
 
     /// After cells of the cursor's row have moved or gone.
@@ -313,7 +283,7 @@ impl Terminal {
         if (span.columns, span.rows) == (self.columns(), self.rows()) {
             return;
         }
-        self.limit = limit(self.scrollback, span.columns);
+        self.limit = span.limit(self.scrollback);
         // The terminal resizes, and reflows, what it takes for its primary screen.
         if let Some(away) = &mut self.away {
             mem::swap(self.term.grid_mut(), away);
@@ -351,10 +321,6 @@ impl Terminal {
             away.truncate();
         }
     }
-}
-
-fn limit(scrollback: usize, columns: usize) -> usize {
-    scrollback.min(MOST_CELLS / columns)
 }
 
 /// Puts the cursors back onto the grid, and drops a pending wrap that is no longer at its edge.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use wharf_model::Size;
-use wharf_screen::{Format, Heard, Screen, Signal, What};
+use wharf_screen::{Format, Heard, Queries, Screen, Signal, What};
 
 const SIZE: Size = Size { cols: 12, rows: 5 };
 
@@ -190,6 +190,7 @@ proptest! {
         let mut fresh = Screen::new(screen.size(), 20);
         let heard = fresh.feed(&repaint);
         prop_assert!(heard.replies.is_empty());
+        prop_assert!(!Queries::new().scan(&repaint));
         for (_, signal) in &heard.signals {
             prop_assert!(matches!(signal, Signal::Title(_) | Signal::Link(_) | Signal::AltScreen(true)), "{:?}", signal);
         }

@@ -1,7 +1,7 @@
 //! What stands on the screen.
 
 use wharf_model::Size;
-use wharf_screen::{Format, Mouse, MouseEncoding, Screen, What};
+use wharf_screen::{Format, Mouse, MouseEncoding, Queries, Screen, What};
 
 fn sized(cols: u16, rows: u16, output: &str) -> Screen {
     let mut screen = Screen::new(Size { cols, rows }, 100);
@@ -217,4 +217,22 @@ fn a_repaint_goes_on_where_output_stopped() {
     }
     assert_eq!(other.capture(What::All, Format::Ansi), screen.capture(What::All, Format::Ansi));
     assert_eq!(screen.repaint_last(0), other.repaint_last(0));
+}
+
+#[test]
+fn a_screen_may_live_in_any_task() {
+    fn sent<T: Send>(_: &T) {}
+    sent(&sized(10, 3, ""));
+}
+
+#[test]
+fn scrollback_full_of_questions_is_repainted_without_one() {
+    let questions = "\x1b[c\x1b[6n\x1b]11;?\x07\x1b[?u\x1bP$qm\x1b\\\x1b]7501;?\x07\x1b[>q$ ls\r\n";
+    let screen = sized(40, 5, &questions.repeat(80));
+    for repaint in [screen.repaint(), screen.repaint_last(10)] {
+        assert!(!Queries::new().scan(&repaint));
+        let mut painted = Screen::new(screen.size(), 100);
+        assert!(painted.feed(&repaint).replies.is_empty());
+        assert_eq!(painted.rows(), screen.rows());
+    }
 }

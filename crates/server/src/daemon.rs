@@ -133,7 +133,9 @@ impl Daemon {
     /// Takes the instance, finds its sessions again, and listens.
     pub async fn open(home: &Home, backends: Vec<Arc<dyn Backend>>) -> Result<Self, Failure> {
         private_directory(home.state())?;
-        let engine = Engine::open(Config::new(home.clone(), backends))
+        let mut config = Config::new(home.clone(), backends);
+        config.hook_command = own_program().map(|program| vec![program, "hook".to_owned()]);
+        let engine = Engine::open(config)
             .await
             .map_err(|failure| if failure.code == Code::Locked { locked(&failure) } else { failure })?;
         let bound = Listener::bind(&home.events_socket(), engine.clone())
@@ -203,4 +205,9 @@ fn log_to_stderr() {
         .with_ansi(false)
         .with_writer(std::io::stderr)
         .try_init();
+}
+
+/// This program, for agents to call; nothing where its path is not one that a settings file can hold.
+fn own_program() -> Option<String> {
+    std::env::current_exe().ok()?.into_os_string().into_string().ok()
 }

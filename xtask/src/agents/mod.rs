@@ -12,7 +12,9 @@ mod survival;
 mod table;
 mod text;
 
-use std::path::PathBuf;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -32,6 +34,8 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
     let cases: Option<String> = flags.value("cases")?;
     let rounds: usize = flags.value("rounds")?.unwrap_or(1);
     let wharf: Option<PathBuf> = flags.value("wharf")?;
+    // Agents are programs of their own: on a machine with room, several rounds go on at once.
+    let jobs: usize = flags.value("jobs")?.unwrap_or(1);
     let install = flags.switch("install");
     let latest = flags.switch("latest");
     let write = flags.switch("write");
@@ -58,15 +62,21 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
         None => instance::build_release()?,
     };
 
-    let mut table = Table::new(&kit, &agents)?;
-    for round in 1..=rounds {
-        for agent in &agents {
-            play(agent, &cases, round, &kit, &wharf, &mut table);
+    let table = Mutex::new(Table::new(&kit, &agents)?);
+    let parts = (1..=rounds).flat_map(|round| agents.iter().map(move |agent| (*agent, round)));
+    let parts: Mutex<VecDeque<(&'static Agent, usize)>> = Mutex::new(parts.collect());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let part = lock(&parts).pop_front();
+                    let Some((agent, round)) = part else { break };
+                    play(agent, &cases, round, &kit, &wharf, &table);
+                }
+            });
         }
-        if rounds > 1 {
-            println!("-- round {round} of {rounds}: {} failed so far", table.failed());
-        }
-    }
+    });
+    let table = table.into_inner().unwrap_or_else(PoisonError::into_inner);
     print!("{table}");
     if write {
         table.write()?;
@@ -84,8 +94,8 @@ fn play(
     cases: &[&'static Case],
     round: usize,
     kit: &Kit,
-    wharf: &std::path::Path,
-    table: &mut Table,
+    wharf: &Path,
+    table: &Mutex<Table>,
 ) {
     let mut stage: Option<Stage> = None;
     for case in cases {
@@ -113,14 +123,20 @@ fn play(
             Ok(Verdict::Absent(why)) => format!("–  {why}"),
             Err(error) => format!("FAILED: {error:#}"),
         };
-        println!("{:<9} {:<24} {took:>6.1} s  {word}", agent.name, case.name);
+        let mut report = format!("{:<9} {round:>3} {:<24} {took:>6.1} s  {word}", agent.name, case.name);
         if verdict.is_err()
             && let Some(stage) = stage.take()
         {
-            println!("{}", stage.evidence());
+            report = format!("{report}\n{}", stage.evidence());
         }
-        table.add(agent.name, case.name, &verdict);
+        println!("{report}");
+        lock(table).add(agent.name, case.name, &verdict);
     }
+}
+
+/// A case that panicked has said so; the others go on.
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The items that a list of names asks for, or all.

@@ -17,6 +17,7 @@
 //!
 //! - A [`Subject`] is a backend in an empty home, the way to open that backend again as after a restart, and the
 //!   [`Tools`] of its place.
+//! - [`Dressed`] is a backend whose launches go through an environment, and that runs the same suite.
 //! - A case whose capability the backend does not claim asserts that the operation answers
 //!   [`wharf_model::Code::Unsupported`]; it is not skipped.
 //! - A case whose tools the place does not have passes and prints what was missing.
@@ -25,6 +26,7 @@
 //! The cases are in [`cases`], one module for each subject.
 
 pub mod cases;
+mod dressed;
 mod patience;
 mod place;
 mod processes;
@@ -35,6 +37,7 @@ mod sum;
 mod tools;
 mod transcript;
 
+pub use dressed::Dressed;
 pub use patience::{LONG, SOON, until, within};
 pub use place::{Mode, Place};
 pub use processes::{Bystander, carrying, none_carry};

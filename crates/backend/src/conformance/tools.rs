@@ -16,6 +16,8 @@ pub struct Tools {
     pub missing: Text,
     /// How many starts in a row a case may ask for: fewer where each takes its time.
     pub starts: usize,
+    /// Variables that the place adds to those of the command.
+    pub adds: Vec<Text>,
     fake: bool,
 }
 
@@ -34,6 +36,7 @@ impl Tools {
             host: false,
             missing: "/no/such/command".into(),
             starts: 200,
+            adds: Vec::new(),
             fake: false,
         }
     }
@@ -47,6 +50,7 @@ impl Tools {
             host: false,
             missing: "fake:missing".into(),
             starts: 200,
+            adds: Vec::new(),
             fake: true,
         }
     }

@@ -28,7 +28,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 pub(crate) struct Starting {
     place: Arc<Place>,
     engine: Engine,
-    container: Container,
+    container: Box<Container>,
     image: Image,
     rooms: Rooms,
     ticket: Ticket,

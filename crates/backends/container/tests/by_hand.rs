@@ -126,9 +126,8 @@ async fn paused_and_renamed(bench: Bench) {
     let (ticket, connection) = bench.start(bench.shell("exec cat")).await;
     let client = client(&bench).await;
     client.pause_container(&name(&ticket)).await.expect("a pause");
-    let failure = match bench.open().adopt(&ticket).await {
-        Err(failure) => failure,
-        Ok(_) => panic!("a paused session cannot be reached"),
+    let Err(failure) = bench.open().adopt(&ticket).await else {
+        panic!("a paused session cannot be reached")
     };
     assert_eq!(failure.code, Code::Unreachable);
     assert!(failure.message.contains("paused") && failure.hint.is_some(), "{failure:?}");
@@ -226,7 +225,8 @@ async fn another_user(bench: Bench) {
 async fn one_static_program_is_enough(bench: Bench) {
     let mut launch = bench.launch(vec!["/bin/busybox".into(), "echo".into(), "from scratch".into()]);
     launch.spec.dir = "/".into();
-    launch.spec.container = Some(Container { network: Some("none".into()), ..Container::of(BUSYBOX) });
+    let container = Container { network: Some("none".into()), ..Container::of(BUSYBOX) };
+    launch.spec.container = Some(container.into());
     let (ticket, connection) = bench.start(launch).await;
     assert_eq!(within(LONG, "the end", connection.wait()).await.expect("the end").code, Some(0));
     assert_eq!(lines(&connection).await, "from scratch\n");
@@ -248,7 +248,7 @@ async fn worktrees_work(bench: Bench) {
     let mut launch = bench.shell("git log --format=%s && touch new && git add new && git status --short");
     launch.env.push(("HOME".into(), "/tmp".into()));
     launch.spec.dir = tree.as_path().into();
-    launch.spec.container = Some(support::container(&tree));
+    launch.spec.container = Some(support::container(&tree).into());
     let (ticket, connection) = bench.start(launch).await;
     let record = within(LONG, "the end", connection.wait()).await.expect("the end");
     assert_eq!(lines(&connection).await, "first\nA  new\n");
@@ -258,12 +258,12 @@ async fn worktrees_work(bench: Bench) {
 
 async fn a_missing_image(bench: Bench) {
     let mut launch = bench.shell("exit 0");
-    launch.spec.container =
-        Some(Container { pull: wharf_model::Pull::Never, ..Container::of("localhost/no-such-image") });
+    let never = Container { pull: wharf_model::Pull::Never, ..Container::of("localhost/no-such-image") };
+    launch.spec.container = Some(never.into());
     let failure = bench.open().start(launch.clone()).await.err().expect("there is none");
     assert_eq!(failure.code, Code::NotFound);
     assert!(failure.message.contains("no-such-image") && failure.hint.is_some(), "{failure:?}");
-    launch.spec.container = Some(Container::of("localhost/no-such-image"));
+    launch.spec.container = Some(Container::of("localhost/no-such-image").into());
     let failure = within(LONG, "a refusal", bench.open().start(launch)).await.err().expect("nobody has it");
     assert_eq!(failure.code, Code::Unavailable, "{failure:?}");
 }
@@ -288,9 +288,8 @@ async fn a_hung_engine_delays_nothing(bench: Bench) {
     within(LONG, "the end", connection.wait()).await.expect("the end");
     // Nothing is concluded from silence.
     let gone = Ticket { dir: bench.root().join("nowhere").as_path().into(), ..hung };
-    let failure = match within(LONG, "an answer", backend.adopt(&gone)).await {
-        Err(failure) => failure,
-        Ok(_) => panic!("nothing can be known"),
+    let Err(failure) = within(LONG, "an answer", backend.adopt(&gone)).await else {
+        panic!("nothing can be known")
     };
     assert_eq!(failure.code, Code::Unreachable);
     bench.clear(&ticket).await;

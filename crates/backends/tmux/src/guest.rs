@@ -26,6 +26,7 @@ pub(crate) struct Foreign {
 }
 
 /// A pane of it.
+#[expect(clippy::struct_excessive_bools, reason = "this is how tmux tells it")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pane {
     /// The name that no other pane ever has.
@@ -53,14 +54,14 @@ impl Foreign {
             let found = env.iter().find(|(name, _)| name.as_bytes() == wanted.as_bytes());
             found.map(|(_, value)| value.as_bytes()).filter(|value| !value.is_empty())
         };
-        let socket = match var("TMUX").and_then(|inside| inside.split(|byte| *byte == b',').next()) {
-            Some(socket) => PathBuf::from(OsStr::from_bytes(socket)),
-            None => {
-                let own = std::fs::metadata("/proc/self")
-                    .map_err(|error| Failure::system("cannot tell who we are", &error))?;
-                let base = var("TMUX_TMPDIR").unwrap_or(b"/tmp");
-                Path::new(OsStr::from_bytes(base)).join(format!("tmux-{}/default", own.uid()))
-            }
+        let inside = var("TMUX").and_then(|inside| inside.split(|byte| *byte == b',').next());
+        let socket = if let Some(socket) = inside {
+            PathBuf::from(OsStr::from_bytes(socket))
+        } else {
+            let own = std::fs::metadata("/proc/self")
+                .map_err(|error| Failure::system("cannot tell who we are", &error))?;
+            let base = var("TMUX_TMPDIR").unwrap_or(b"/tmp");
+            Path::new(OsStr::from_bytes(base)).join(format!("tmux-{}/default", own.uid()))
         };
         Ok(Self { program, socket })
     }
@@ -144,8 +145,9 @@ impl Pane {
 
 /// A path as a word that neither tmux nor the shell it runs finds anything in but digits.
 fn spelled(path: &Path) -> String {
-    let digits: String = path.as_os_str().as_bytes().iter().map(|byte| format!("\\{byte:03o}")).collect();
-    format!("\"$(printf '{digits}')\"")
+    let bytes = path.as_os_str().as_bytes();
+    let digits: Vec<String> = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
+    format!("\"$(printf '{}')\"", digits.concat())
 }
 
 #[cfg(test)]

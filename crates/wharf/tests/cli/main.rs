@@ -20,4 +20,5 @@ mod screen;
 mod send;
 mod show;
 mod stop;
+mod tmux;
 mod wait;

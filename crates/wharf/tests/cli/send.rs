@@ -144,3 +144,43 @@ fn a_text_can_be_left_unsubmitted_and_an_answer_awaited() {
     assert!(reply["text"].as_str().unwrap().contains("c2d"), "{reply}");
     assert_eq!(reply["receipt"]["status"], "confirmed");
 }
+
+#[test]
+fn two_senders_and_a_daemon_that_keeps_dying_double_and_mix_nothing() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["cat"]);
+    let send = |sender: &str| {
+        let texts = (0..6).map(|number| format!("<{sender} says number {number}>"));
+        let sent = texts.map(|text| {
+            let ran = wharf.run(&["send", "one", &text, "--json", "--timeout", "60"]);
+            (receipt(&ran)["status"].as_str().unwrap().to_owned(), text)
+        });
+        sent.collect::<Vec<_>>()
+    };
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let sent = std::thread::scope(|scope| {
+        let senders = [scope.spawn(|| send("ann")), scope.spawn(|| send("bob"))];
+        scope.spawn(|| {
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                if let Some(pid) = wharf.daemon_pid() {
+                    crate::support::kill(pid);
+                }
+                std::thread::sleep(std::time::Duration::from_millis(300));
+            }
+        });
+        let sent = senders.map(|sender| sender.join().unwrap()).concat();
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        sent
+    });
+    let log = String::from_utf8_lossy(&wharf.log("one")).into_owned();
+    for (status, text) in sent {
+        // Echoed and printed, each on a line of its own.
+        let count = log.lines().filter(|line| line.trim_end() == text).count();
+        match status.as_str() {
+            "confirmed" => assert_eq!(count, 2, "{text} in {log}"),
+            // Its fate is not known, and it is not sent again.
+            "unconfirmed" => assert!(count == 0 || count == 2, "{text} in {log}"),
+            other => panic!("{text} is {other}"),
+        }
+    }
+}

@@ -72,6 +72,11 @@ impl Ground {
         self.ticket(name)["holder"]["pid"].as_i64().expect("a holder") as i32
     }
 
+    /// Whether a session runs, whatever it is doing.
+    pub(crate) fn runs(&self, name: &str) -> bool {
+        matches!(self.states().get(name).map(String::as_str), Some("running" | "idle" | "working" | "asking"))
+    }
+
     /// The states of all sessions by name. A name that is there twice fails the test.
     #[track_caller]
     pub(crate) fn states(&self) -> std::collections::BTreeMap<String, String> {

@@ -49,7 +49,7 @@ fn a_stopped_daemon_stops_nothing_else() {
     }
 
     signal(daemon, Signal::CONT);
-    assert_eq!(ground.states()["one"], "running");
+    assert!(ground.runs("one"));
     assert_eq!(ground.daemon_pid(), Some(daemon));
     assert_eq!(ground.pid("one"), pid);
     before.type_in(b"\x04");

@@ -166,3 +166,31 @@ fn a_live_question_is_answered_once_by_each_terminal() {
     let got = || std::fs::read(wharf.home().join("got")).unwrap_or_default();
     assert!(until(|| got() == b"\x1b[1;1R"), "{:?}", got());
 }
+
+#[test]
+fn a_thousand_attaches_to_old_questions_type_nothing() {
+    let wharf = Wharf::new();
+    // Questions in the scrollback and on the screen, then a program that keeps all that is typed at it.
+    let script = "stty raw -echo; i=0; while [ $i -lt 60 ]; do printf 'row %s \\033[6n\\033[c\\033]11;?\\007\\033[?u\\r\\n' $i; i=$((i+1)); done; printf ready; exec cat >> typed";
+    wharf.start("one", &[], &["sh", "-c", script]);
+    wharf.until_log("one", "ready");
+    let typed = || std::fs::read(wharf.home().join("typed")).unwrap_or_default();
+    // With nobody attached the questions were answered: once.
+    wharf.ok(&["capture", "one"]);
+    let answered = typed();
+    for round in 0..1_000 {
+        let mut pty = attach(&wharf, "one");
+        pty.until("ready");
+        let shown = pty.shown();
+        for question in ["\x1b[6n", "\x1b[c", "\x1b]11;?", "\x1b[?u"] {
+            assert!(!shown.contains(question), "round {round} asks {question:?}: {shown:?}");
+        }
+        pty.type_in(b"\x1c");
+        assert_eq!(pty.end(), 0, "round {round}: {}", pty.shown());
+    }
+    wharf.ok(&["write", "one", "end"]);
+    assert!(until(|| typed().ends_with(b"end")));
+    let all = typed();
+    let rest = all.strip_prefix(&answered[..]).unwrap_or(&all);
+    assert_eq!(rest, b"end", "{:?}", String::from_utf8_lossy(rest));
+}

@@ -1,0 +1,202 @@
+//! Captured shells on disk.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use wharf_backend::Progress;
+use wharf_model::{Code, Failure, Home, SessionId};
+
+use crate::Result;
+use crate::dev_shell::DevShell;
+use crate::hook;
+
+/// The shell as nix printed it; there once everything else is.
+const SHELL: &str = "shell.json";
+/// What bash reads where the hook is asked for.
+const HOOK: &str = "hook.bash";
+/// The root that keeps nix from collecting the shell.
+const PROFILE: &str = "profile";
+/// Held by whoever captures.
+const LOCK: &str = "lock";
+/// A link for each session that runs in the shell.
+const USERS: &str = "users";
+/// How often a capture that another process has under way is asked after.
+const ASK: Duration = Duration::from_millis(50);
+/// How long a shell is kept that nobody uses.
+const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// The place of one captured shell.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) dir: PathBuf,
+}
+
+impl Entry {
+    /// The place of a key, which is made where it is not there.
+    pub(crate) fn of(cache: &Path, key: &str) -> Result<Self> {
+        let dir = cache.join(key);
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&dir)
+            .map_err(|error| Failure::system(format!("cannot make {}", dir.display()), &error))?;
+        Ok(Self { dir })
+    }
+
+    /// The shell that was captured here, where nix still has it.
+    pub(crate) fn load(&self) -> Option<DevShell> {
+        let shell = fs::read(self.dir.join(SHELL)).ok()?;
+        // Follows the links to the store: a shell that was collected all the same is captured again.
+        self.profile().metadata().ok()?;
+        let shell = serde_json::from_slice(&shell).ok()?;
+        let file = File::open(self.dir.join(SHELL)).ok()?;
+        // Only for the time of its last use, and a read-only cache is one that nobody clears up.
+        let _ = file.set_modified(SystemTime::now());
+        Some(shell)
+    }
+
+    /// The link that keeps nix from collecting the shell.
+    pub(crate) fn profile(&self) -> PathBuf {
+        self.dir.join(PROFILE)
+    }
+
+    /// Keeps what nix printed.
+    pub(crate) fn save(&self, json: &[u8], shell: &DevShell) -> Result<()> {
+        let write = || -> io::Result<()> {
+            if let Some(text) = hook::file(shell) {
+                replace(&self.dir.join(HOOK), text.as_bytes())?;
+            }
+            replace(&self.dir.join(SHELL), json)
+        };
+        write().map_err(|error| Failure::system(format!("cannot write in {}", self.dir.display()), &error))
+    }
+
+    /// What bash reads to run the shell's hook; none where it has none.
+    pub(crate) fn hook(&self) -> Option<PathBuf> {
+        Some(self.dir.join(HOOK)).filter(|file| file.is_file())
+    }
+
+    /// Waits for the turn to capture: one at a time, also among processes that share the cache.
+    pub(crate) async fn turn(&self, progress: &Progress) -> Result<File> {
+        let path = self.dir.join(LOCK);
+        let cannot =
+            |error: io::Error| Failure::system(format!("cannot lock {}", path.display()), &error);
+        let file = File::options().create(true).append(true).open(&path).map_err(cannot)?;
+        let mut told = false;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(cannot(error)),
+            }
+            if !std::mem::replace(&mut told, true) {
+                progress.tell("the same shell is being captured already: waiting for it");
+            }
+            tokio::time::sleep(ASK).await;
+        }
+    }
+
+    /// Notes that a session runs in the shell, so that it is kept for as long.
+    pub(crate) fn used_by(&self, id: &SessionId, home: &Path) -> Result<()> {
+        let (users, link) = (self.dir.join(USERS), self.dir.join(USERS).join(id.as_str()));
+        let note = || -> io::Result<()> {
+            fs::create_dir_all(&users)?;
+            match symlink(home, &link) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                done => done,
+            }
+        };
+        note().map_err(|error| Failure::system(format!("cannot write {}", link.display()), &error))
+    }
+
+    /// Whether a session that is not over runs in the shell. Links of those that are over are taken away.
+    fn is_used(&self) -> bool {
+        let Ok(users) = fs::read_dir(self.dir.join(USERS)) else { return false };
+        let mut used = false;
+        for link in users.filter_map(std::result::Result::ok).map(|entry| entry.path()) {
+            // A session's directory may be on its way into the world: only an end or an absence counts.
+            if link.join(Home::EXIT).exists() || !link.exists() {
+                let _ = fs::remove_file(link);
+            } else {
+                used = true;
+            }
+        }
+        used
+    }
+}
+
+/// Takes away shells that nobody has used for a month and nobody runs in.
+pub(crate) fn clear(cache: &Path) {
+    let Ok(entries) = fs::read_dir(cache) else { return };
+    for dir in entries.filter_map(std::result::Result::ok).map(|entry| entry.path()) {
+        let used = dir.join(SHELL).metadata().and_then(|meta| meta.modified());
+        let old = used.is_ok_and(|used| used.elapsed().is_ok_and(|since| since > UNUSED));
+        let entry = Entry { dir };
+        if !old || entry.is_used() {
+            continue;
+        }
+        let lock = File::options().append(true).open(entry.dir.join(LOCK));
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            // The next one clears up what this one could not.
+            let _ = fs::remove_dir_all(&entry.dir);
+        }
+    }
+}
+
+/// Whether there is a cache to be had at this path.
+pub(crate) fn checked(path: &Path) -> Result<()> {
+    if path.is_absolute() {
+        return Ok(());
+    }
+    Err(Failure::new(Code::Invalid, format!("{} is not an absolute path", path.display()))
+        .hint("the directory of captured shells must start with /"))
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = path.with_extension("new");
+    fs::write(&new, bytes)?;
+    fs::rename(&new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_is_kept() {
+        let root = tempfile::tempdir().unwrap();
+        let long_ago = SystemTime::now() - UNUSED * 2;
+        let entry = |key: &str| {
+            let entry = Entry::of(root.path(), key).unwrap();
+            for name in [SHELL, LOCK] {
+                fs::write(entry.dir.join(name), "{}").unwrap();
+            }
+            File::options().append(true).open(entry.dir.join(SHELL)).unwrap().set_modified(long_ago).unwrap();
+            entry
+        };
+        let (old, live, over, fresh) = (entry("old"), entry("live"), entry("over"), entry("fresh"));
+        let session = |name: &str| {
+            let home = root.path().join("..").join(root.path().file_name().unwrap()).join(name);
+            fs::create_dir(&home).unwrap();
+            home
+        };
+        let id = |n| SessionId::new(wharf_model::Millis(1), n);
+        live.used_by(&id(1), &session("s1")).unwrap();
+        live.used_by(&id(1), &session("s1-again")).unwrap();
+        let ended = session("s2");
+        fs::write(ended.join(Home::EXIT), "{}").unwrap();
+        over.used_by(&id(2), &ended).unwrap();
+        File::options()
+            .append(true)
+            .open(fresh.dir.join(SHELL))
+            .unwrap()
+            .set_modified(SystemTime::now())
+            .unwrap();
+        clear(root.path());
+        let there = [&old, &live, &over, &fresh].map(|entry| entry.dir.exists());
+        assert_eq!(there, [false, true, false, true]);
+    }
+}

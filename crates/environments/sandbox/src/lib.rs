@@ -1,0 +1,1 @@
+//! Sessions that may touch only what they were given.

@@ -1,0 +1,44 @@
+//! A small run of the suite over real agents: the two that install and start fastest, every case once.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The binaries beside ours; a run of the whole workspace has built them.
+fn wharf() -> PathBuf {
+    let beside = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name("wharf");
+    if !beside.is_file() || !beside.with_file_name("wharf-holder").is_file() {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--package", "wharf", "--bins"]);
+        if !cfg!(debug_assertions) {
+            build.arg("--release");
+        }
+        assert!(build.status().expect("cargo runs").success(), "wharf does not build");
+    }
+    beside
+}
+
+fn xtask(args: &[&str]) -> (bool, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    let output = command.args(args).output().expect("xtask runs");
+    let shown =
+        [output.stdout, output.stderr].map(|part| String::from_utf8_lossy(&part).into_owned()).concat();
+    (output.status.success(), shown)
+}
+
+#[test]
+fn claude_and_codex_get_every_message_exactly_once() {
+    let agents = ["agents", "--only", "claude,codex"];
+    let (installed, shown) =
+        xtask(&[&agents[..], &["--install", "--rounds", "0", "--wharf", "/bin/true"]].concat());
+    if !installed {
+        let required =
+            std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false" && value != "0");
+        assert!(!required, "CI leaves nothing out:\n{shown}");
+        eprintln!("left out: the agents cannot be installed here:\n{shown}");
+        return;
+    }
+    let wharf = wharf();
+    let wharf = wharf.to_str().expect("a path that is UTF-8");
+    let (passed, shown) = xtask(&[&agents[..], &["--jobs", "2", "--wharf", wharf]].concat());
+    assert!(passed, "{shown}");
+}
