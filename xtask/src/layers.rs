@@ -14,12 +14,12 @@ const RANKS: &[(&str, u32)] = &[
     ("wharf-agents", 2),
     ("wharf-local", 3),
     ("wharf-container", 4),
-    // Ships nowhere: what the tests of everything above talk to.
-    ("wharf-testing", 3),
     // What is above a holder's socket is the same wherever the holder sits.
     ("wharf-tmux", 4),
     ("wharf-api", 3),
     ("wharf-engine", 4),
+    // Ships nowhere: what tests talk to. Its own tests drive the engine.
+    ("wharf-testing", 5),
     ("wharf-server", 5),
     ("wharf-cli", 5),
     ("wharf", 6),
@@ -33,7 +33,10 @@ const NARROW: &[(&str, &[&str])] = &[
     // The command line is a client. `logs` and `attach` read files and holders; nothing reaches the engine.
     ("wharf-cli", &["wharf-model", "wharf-log", "wharf-holder", "wharf-api"]),
     // What everything else runs on top of must not know any backend.
-    ("wharf-engine", &["wharf-model", "wharf-log", "wharf-backend", "wharf-store", "wharf-agents"]),
+    (
+        "wharf-engine",
+        &["wharf-model", "wharf-log", "wharf-backend", "wharf-store", "wharf-screen", "wharf-agents"],
+    ),
 ];
 
 /// Heavy foreign crates and the only ones of ours that may use them.

@@ -242,7 +242,16 @@ impl Client {
 
     /// An answer that comes piece by piece.
     pub(crate) async fn stream(&self, target: String) -> Answer<Incoming> {
-        let ask = Ask { method: Method::GET, target, media_type: None, body: Bytes::new() };
+        self.streamed(Ask { method: Method::GET, target, media_type: None, body: Bytes::new() }).await
+    }
+
+    /// The same, of a request with a body.
+    pub(crate) async fn stream_of(&self, target: String, request: &impl Serialize) -> Answer<Incoming> {
+        let media_type = Some("application/json");
+        self.streamed(Ask { method: Method::POST, target, media_type, body: encode(request)? }).await
+    }
+
+    async fn streamed(&self, ask: Ask) -> Answer<Incoming> {
         within(self.timeouts.answer, async {
             // The stream keeps the connection, so it is not given back.
             let (_, response) = self.exchange(ask).await?;

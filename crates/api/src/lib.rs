@@ -13,8 +13,10 @@ mod connection;
 pub mod daemon;
 pub mod direct;
 mod directory;
+mod environments;
 mod event_reader;
 mod hooks;
+mod line_reader;
 #[cfg(target_os = "linux")]
 pub mod linux;
 mod log_reader;
@@ -29,6 +31,7 @@ mod types;
 
 pub use client::{Client, LARGEST_WRITE, Timeouts};
 pub use directory::private_directory;
+pub use environments::{Preparation, PrepareRequest, PrepareStep};
 pub use event_reader::EventReader;
 pub use hooks::{HookAction, HookRequest, HookSettings, HookState};
 pub use log_reader::{GAP_TRAILER, LogChunk, LogReader, PROBLEM_TRAILER};

@@ -20,7 +20,7 @@ pub(crate) struct Config {
 }
 
 /// Those that are read here, and those that the daemon reads.
-const KEYS: [&str; 3] = ["detach_keys", "backend", "notify"];
+const KEYS: [&str; 4] = ["detach_keys", "backend", "notify", "backends"];
 
 /// Reads the file; none is the same as an empty one. Keys that mean nothing are told and passed over.
 pub(crate) fn load(home: &Home) -> Result<Config, Failure> {

@@ -11,57 +11,63 @@ use crate::trouble::invalid;
 
 /// The container to run in.
 #[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "Containers")]
+#[command(next_help_heading = "Containers", group = clap::ArgGroup::new("container").args(["image", "build"]).multiple(true))]
 pub(crate) struct ContainerArgs {
     /// Run in a container of this image; the first engine that answers is used unless -b names one
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
+    /// Build the image from a directory with a Dockerfile, or from that Dockerfile; --image names what comes of it
+    #[arg(long, value_name = "PATH")]
+    build: Option<PathBuf>,
     /// When the image is fetched: always, missing, never
-    #[arg(long, value_name = "WHEN", requires = "image", default_value = "missing", value_parser = pull)]
+    #[arg(long, value_name = "WHEN", default_value = "missing", value_parser = pull)]
     pull: Pull,
     /// A directory or file that the container sees: PATH for the same path, PATH:INSIDE, with :ro to look only; or
     /// VOLUME:INSIDE; may be repeated
-    #[arg(short = 'v', long = "volume", value_name = "PATH[:INSIDE][:ro]", requires = "image")]
+    #[arg(short = 'v', long = "volume", value_name = "PATH[:INSIDE][:ro]", requires = "container")]
     volumes: Vec<OsString>,
     /// A directory in memory; may be repeated
-    #[arg(long, value_name = "PATH", requires = "image")]
+    #[arg(long, value_name = "PATH", requires = "container")]
     tmpfs: Vec<OsString>,
     /// A file that it reads at /run/secrets/NAME; may be repeated
-    #[arg(long = "secret", value_name = "NAME=FILE", requires = "image")]
+    #[arg(long = "secret", value_name = "NAME=FILE", requires = "container")]
     secrets: Vec<String>,
     /// A port of the container that is reached from here: [[ADDRESS:]PORT:]INSIDE[/udp]; may be repeated
-    #[arg(long, value_name = "PORT", requires = "image", value_parser = publish)]
+    #[arg(long, value_name = "PORT", requires = "container", value_parser = publish)]
     publish: Vec<Publish>,
     /// The network by the engine's name for it; none for none at all
-    #[arg(long, value_name = "NETWORK", requires = "image")]
+    #[arg(long, value_name = "NETWORK", requires = "container")]
     network: Option<String>,
     /// Let it reach this host as host.docker.internal
-    #[arg(long, requires = "image")]
+    #[arg(long, requires = "container")]
     host_gateway: bool,
     /// Who it runs as, in place of you: UID[:GID], or a name of the image
-    #[arg(long, value_name = "USER", requires = "image")]
+    #[arg(long, value_name = "USER", requires = "container")]
     user: Option<String>,
     /// A further group; may be repeated
-    #[arg(long, value_name = "GROUP", requires = "image")]
+    #[arg(long, value_name = "GROUP", requires = "container")]
     group_add: Vec<String>,
     /// The image's own files cannot be changed
-    #[arg(long, requires = "image")]
+    #[arg(long, requires = "container")]
     read_only: bool,
     /// A capability to give; it has none; may be repeated
-    #[arg(long, value_name = "CAPABILITY", requires = "image")]
+    #[arg(long, value_name = "CAPABILITY", requires = "container")]
     cap_add: Vec<String>,
     /// A capability to take away; it has none anyway
-    #[arg(long, value_name = "CAPABILITY", requires = "image")]
+    #[arg(long, value_name = "CAPABILITY", requires = "container")]
     cap_drop: Vec<String>,
     /// A device of this host: PATH[:INSIDE[:rwm]]; may be repeated
-    #[arg(long = "device", value_name = "DEVICE", requires = "image")]
+    #[arg(long = "device", value_name = "DEVICE", requires = "container")]
     devices: Vec<String>,
 }
 
 impl ContainerArgs {
     /// The container, where one was asked for. `here` is the directory of the caller, `chosen` whether -w named another.
     pub(crate) fn container(self, here: &Path, chosen: bool) -> Result<Option<Box<Container>>, Failure> {
-        let Some(image) = self.image else { return Ok(None) };
+        if self.image.is_none() && self.build.is_none() {
+            return Ok(None);
+        }
+        let image = self.image.unwrap_or_default();
         let volumes: Vec<Volume> =
             self.volumes.iter().map(|text| volume(text, here)).collect::<Result<_, _>>()?;
         // Where the caller stands is there in the container too, or the image says where to stand.
@@ -71,7 +77,7 @@ impl ContainerArgs {
         Ok(Some(Box::new(Container {
             image,
             pull: self.pull,
-            build: None,
+            build: self.build.map(|path| plain(&here.join(path)).into()),
             image_variables: true,
             image_dir: !chosen && !seen,
             volumes,

@@ -32,6 +32,7 @@ mod selection;
 mod shortcut;
 mod signals;
 mod start;
+mod surroundings;
 mod table;
 mod terminal;
 mod trouble;

@@ -10,6 +10,7 @@ use wharf_model::{
 };
 
 use crate::container::{self, ContainerArgs};
+use crate::surroundings::SurroundingsArgs;
 use crate::trouble::invalid;
 use crate::{config, duration, ports, quantity, selection, terminal, variables};
 
@@ -130,6 +131,8 @@ pub(crate) struct StartArgs {
     allow_control: bool,
     #[command(flatten)]
     container: ContainerArgs,
+    #[command(flatten)]
+    surroundings: SurroundingsArgs,
     /// Print the session as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -200,6 +203,7 @@ impl StartArgs {
         };
         let dir = absolute(self.dir.as_deref().unwrap_or(Path::new(".")))?;
         let container = self.container.container(dir.as_path(), self.dir.is_some())?;
+        let (nix, sandbox) = (self.surroundings.nix(dir.as_path())?, self.surroundings.sandbox()?);
         let env = if container.is_some() { container::environment(env, !self.no_tty) } else { env };
         let size =
             self.size.or_else(|| io::stdout().is_terminal().then(|| terminal::size(io::stdout())).flatten());
@@ -228,6 +232,8 @@ impl StartArgs {
             agent,
             geometry: self.geometry,
             container,
+            nix,
+            sandbox,
             ..Spec::new(argv, dir)
         })
     }
@@ -268,7 +274,7 @@ fn labels(texts: &[String]) -> Result<std::collections::BTreeMap<String, String>
 }
 
 /// The path from the root on: the daemon has another directory than the caller.
-fn absolute(path: &Path) -> Result<Text, Failure> {
+pub(crate) fn absolute(path: &Path) -> Result<Text, Failure> {
     let here = || {
         std::env::current_dir().map_err(|error| {
             Failure::new(

@@ -100,7 +100,25 @@ impl Engine {
             check.hint = status.probe.hint;
             checks.push(check);
         }
+        checks.extend(self.environments().await);
         checks.push(self.login_shell().await);
+        checks
+    }
+
+    /// What environments there are. One that is not here is no fault: whoever asks for it is told.
+    async fn environments(&self) -> Vec<Check> {
+        let within = self.shared.timeouts.call.min(Duration::from_secs(5));
+        let mut checks = Vec::new();
+        for environment in &self.shared.environments {
+            let detail = match tokio::time::timeout(within, environment.probe()).await {
+                Ok(probe) if probe.available => probe
+                    .version
+                    .map_or(probe.detail.clone(), |version| format!("{version}, {}", probe.detail)),
+                Ok(probe) => format!("not here: {}", probe.detail),
+                Err(_) => format!("not here: it did not answer within {within:?}"),
+            };
+            checks.push(Check::new(&format!("environment {}", environment.name()), true, detail, ""));
+        }
         checks
     }
 

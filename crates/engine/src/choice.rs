@@ -49,10 +49,10 @@ impl Shared {
 
     /// The first backend of the instance's order that can be used now, and that has the kind of session asked for.
     async fn first_of_order(&self, spec: &Spec) -> Result<(String, String)> {
-        let default = std::slice::from_ref(&self.default_backend);
-        let order = if self.auto.is_empty() { default } else { &self.auto };
+        let order = Some((self.auto)()?).filter(|order| !order.is_empty());
+        let order = order.unwrap_or_else(|| vec![self.default_backend.clone()]);
         let mut named = Vec::new();
-        for name in order {
+        for name in &order {
             let backend = self.backend(name).map_err(|failure| {
                 failure.hint(format!(
                     "the order of `auto` is {}: see backends.auto in config.toml",

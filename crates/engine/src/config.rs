@@ -4,6 +4,11 @@ use std::time::Duration;
 use wharf_backend::{Backend, Environment};
 use wharf_model::Home;
 
+use crate::Result;
+
+/// Says in which order backends are tried.
+pub type Order = Arc<dyn Fn() -> Result<Vec<String>> + Send + Sync>;
+
 /// What an engine is opened with.
 #[derive(Clone)]
 pub struct Config {
@@ -13,8 +18,9 @@ pub struct Config {
     pub backends: Vec<Arc<dyn Backend>>,
     /// The backend of a spec that names none.
     pub default_backend: String,
-    /// Where a spec whose backend is `auto` may run: the first of these that can be used. The default one when empty.
-    pub auto: Vec<String>,
+    /// Where a spec whose backend is `auto` may run, as it is at each start: the first of these that can be used. The
+    /// default one when empty.
+    pub auto: Order,
     /// What may rewrite a launch, in this order.
     pub environments: Vec<Arc<dyn Environment>>,
     /// How long things may take.
@@ -31,7 +37,7 @@ impl Config {
             home,
             backends,
             default_backend,
-            auto: Vec::new(),
+            auto: Arc::new(|| Ok(Vec::new())),
             environments: Vec::new(),
             timeouts: Timeouts::default(),
             hook_command: None,

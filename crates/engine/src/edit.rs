@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::handle::Handle;
 use crate::registry::taken;
 use crate::shared::slim;
-use crate::{disk, lookup};
+use crate::{disk, launch, lookup};
 
 /// What is changed of a session without touching its command.
 impl Engine {
@@ -61,14 +61,19 @@ impl Engine {
     pub async fn env(&self, key: &str) -> Result<Vec<(Text, Text)>> {
         let handle = self.handle(key).await?;
         let ticket = self.ticket_of(&handle)?;
-        self.shared.variables(&ticket).await
+        let env = self.shared.variables(&ticket).await?;
+        if !self.shared.is_dressed(&ticket.spec) {
+            return Ok(env);
+        }
+        let home = self.shared.home.session(&ticket.id);
+        Ok(self.shared.dress(launch::of(ticket, home, env)).await?.env)
     }
 
     /// Changes the variables of what starts later in the session: a further command, the next run.
     pub async fn set_env(&self, key: &str, set: Vec<(Text, Text)>, unset: Vec<Text>) -> Result<()> {
         let handle = self.handle(key).await?;
         for (name, value) in &set {
-            crate::launch::variable(name, value)?;
+            launch::variable(name, value)?;
         }
         self.edit(&handle, |ticket| {
             let changes = &mut ticket.spec.env.changes;

@@ -64,13 +64,13 @@ mod variables;
 pub use attend::{ChangedRow, ScreenChanges};
 pub use checks::{BackendStatus, Check};
 pub use collect::Collected;
-pub use config::{Config, Timeouts};
+pub use config::{Config, Order, Timeouts};
 pub use engine::{Change, Changes, Engine, Origin};
 pub use filter::Filter;
 pub use looking::Met;
 pub use speech::{Answer, Await};
 pub use telling::{AgentSummary, EventStream};
-pub use wharf_backend::{ExecRequest, Output, OutputChunk, Pending, Stream};
+pub use wharf_backend::{Environment, ExecRequest, Output, OutputChunk, Pending, Progress, Stream};
 pub use wharf_model::Failure;
 pub use wharf_screen::{Format, What};
 

@@ -9,7 +9,7 @@ use wharf_store::{Row, Store};
 
 use crate::Result;
 use crate::attend::{Attention, Shelf, Tap, profile_of};
-use crate::config::Timeouts;
+use crate::config::{Order, Timeouts};
 use crate::engine::Change;
 use crate::handle::Handle;
 use crate::ids::Ids;
@@ -24,7 +24,7 @@ pub(crate) struct Shared {
     pub(crate) home: Home,
     pub(crate) backends: Vec<Arc<dyn Backend>>,
     pub(crate) default_backend: String,
-    pub(crate) auto: Vec<String>,
+    pub(crate) auto: Order,
     pub(crate) environments: Vec<Arc<dyn Environment>>,
     pub(crate) timeouts: Timeouts,
     pub(crate) registry: Registry,
@@ -101,7 +101,7 @@ impl Shared {
             scope: ticket.scope.clone(),
             holder: ticket.holder.clone(),
             size: spec.size.sane(),
-            isolation: if isolated { isolation(ticket) } else { "none".to_owned() },
+            isolation: isolation(ticket, isolated),
             copy_to: spec.copy_to.clone(),
             environment: spec.in_force.clone(),
             chosen: spec.chosen.clone(),
@@ -166,7 +166,10 @@ pub(crate) fn random() -> Result<u64> {
 }
 
 /// What keeps a session from the host, and what of that was given up.
-fn isolation(ticket: &Ticket) -> String {
+fn isolation(ticket: &Ticket, isolated: bool) -> String {
+    if !isolated {
+        return if ticket.spec.sandbox.is_some() { "sandbox" } else { "none" }.to_owned();
+    }
     let weakened = ticket.spec.container.as_ref().map(|container| container.weakened()).unwrap_or_default();
     match weakened.as_slice() {
         [] => ticket.backend.clone(),

@@ -9,6 +9,8 @@ use wharf_container::{ContainerBackend, Flavour};
 use wharf_engine::{Config, Engine};
 use wharf_local::LocalBackend;
 use wharf_model::{Code, Failure, Home};
+use wharf_nix::NixEnvironment;
+use wharf_sandbox::SandboxEnvironment;
 use wharf_tmux::TmuxBackend;
 
 use crate::app::App;
@@ -16,7 +18,7 @@ use crate::gate::Gate;
 use crate::listener::Listener;
 use crate::ready::Ready;
 use crate::work::Work;
-use crate::{linux, notify, routes, serve, sidecar};
+use crate::{linux, notify, order, routes, serve, sidecar};
 
 /// What a daemon's backends may need to know of the process that they are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +137,11 @@ impl Daemon {
         private_directory(home.state())?;
         let mut config = Config::new(home.clone(), backends);
         config.hook_command = own_program().map(|program| vec![program, "hook".to_owned()]);
+        config.auto = order::of(home);
+        config.environments = vec![
+            Arc::new(NixEnvironment::new(home)),
+            Arc::new(SandboxEnvironment::new(wharf_local::holder_program())),
+        ];
         let engine = Engine::open(config)
             .await
             .map_err(|failure| if failure.code == Code::Locked { locked(&failure) } else { failure })?;

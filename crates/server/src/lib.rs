@@ -19,6 +19,7 @@
 //! | `GET /v1/sessions/{key}/{explain,until,events}` | `until?until=&timeout_ms=`, `events?after=&follow=` (lines, or SSE) |
 //! | `GET /v1/agents`, `POST /v1/agents/{name}/hooks`, `POST /v1/hook` | agents, and what they tell |
 //! | `GET /v1/backends`, `POST /v1/gc`, `GET /v1/doctor` | the instance |
+//! | `POST /v1/environments/prepare` | makes a spec's dev shell ready; one step a line |
 //!
 //! `GET …/log` answers with raw bytes, contiguous from the offset that was asked for. Where bytes are gone the
 //! answer ends with the trailer `wharf-gap: FROM-TO` (ask again from `TO`), and after a failure with
@@ -34,6 +35,7 @@ mod linux;
 mod list;
 mod listener;
 mod notify;
+mod order;
 mod ready;
 mod refusal;
 mod rights;

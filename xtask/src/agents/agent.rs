@@ -14,6 +14,8 @@ pub(crate) struct Agent {
     pub(crate) asks: bool,
     /// Escape stops its turn.
     pub(crate) escape: bool,
+    /// It hangs up on the service when its turn is stopped. The others leave the connection to their garbage collector.
+    pub(crate) hangs_up: bool,
 }
 
 /// Where an agent comes from.
@@ -34,6 +36,7 @@ pub(crate) const AGENTS: &[Agent] = &[
         args: &[],
         asks: true,
         escape: true,
+        hangs_up: true,
     },
     Agent {
         name: "codex",
@@ -43,6 +46,7 @@ pub(crate) const AGENTS: &[Agent] = &[
         args: &[],
         asks: true,
         escape: true,
+        hangs_up: true,
     },
     Agent {
         name: "opencode",
@@ -52,6 +56,7 @@ pub(crate) const AGENTS: &[Agent] = &[
         args: &[],
         asks: true,
         escape: true,
+        hangs_up: true,
     },
     Agent {
         name: "gemini",
@@ -61,6 +66,7 @@ pub(crate) const AGENTS: &[Agent] = &[
         args: &[],
         asks: true,
         escape: true,
+        hangs_up: true,
     },
     Agent {
         name: "aider",
@@ -81,5 +87,6 @@ pub(crate) const AGENTS: &[Agent] = &[
         ],
         asks: false,
         escape: false,
+        hangs_up: false,
     },
 ];

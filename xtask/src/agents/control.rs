@@ -1,6 +1,6 @@
 //! Turns that are stopped, and questions that are answered.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
@@ -21,10 +21,45 @@ fn long_turn(stage: &mut Stage) -> Result<()> {
     stage.until_words()
 }
 
+pub(crate) fn streaming(stage: &mut Stage) -> Result<Verdict> {
+    holds(stage, "[[slow 6]]")
+}
+
+pub(crate) fn silent(stage: &mut Stage) -> Result<Verdict> {
+    holds(stage, "[[silent 6]]")
+}
+
+/// The state does not waver in a turn of six seconds, and is idle soon after it.
+fn holds(stage: &mut Stage, directive: &str) -> Result<Verdict> {
+    let text = format!("{}: {directive}", stage.tag());
+    let expected = stage.expected(&text)?;
+    stage.send(&text, &[])?.confirmed()?;
+    stage.got(&[expected])?;
+    stage.until("working", SOON)?;
+    let until = Instant::now() + Duration::from_secs(4);
+    while Instant::now() < until {
+        let shown = stage.show()?;
+        ensure!(
+            shown["state"] == "working",
+            "in the middle of the turn: {} ({})",
+            shown["state"],
+            shown["state_evidence"]
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    stage.settle()?;
+    ensure!(until.elapsed() < SOON, "the turn was over long before the state said so");
+    Ok(Verdict::Passed)
+}
+
 /// The turn is over at once, by all that is known, and the next message arrives.
 fn stopped(stage: &mut Stage, cut: usize) -> Result<Verdict> {
-    ensure!(stage.cut_after(cut, SOON), "the turn was not stopped");
+    let asked = Instant::now();
+    if stage.agent().hangs_up {
+        ensure!(stage.cut_after(cut, SOON), "the turn was not stopped");
+    }
     stage.settle()?;
+    ensure!(asked.elapsed() < SOON, "the turn ran on");
     super::messages::one_line(stage)
 }
 

@@ -140,3 +140,15 @@ pub(crate) fn while_working(stage: &mut Stage) -> Result<Verdict> {
     ensure!(stage.cut() == cut, "the running turn was cut off");
     Ok(Verdict::Passed)
 }
+
+pub(crate) fn ask(stage: &mut Stage) -> Result<Verdict> {
+    let text = format!("{}: what is it?", stage.tag());
+    let expected = stage.expected(&text)?;
+    let output = stage.run(&["ask", Stage::NAME, &text])?.stdout;
+    stage.got(&[expected])?;
+    let answer = String::from_utf8_lossy(&output);
+    let wanted = format!("OK {}", stage.count());
+    ensure!(answer.trim().ends_with(&wanted), "the answer is {answer:?} and not {wanted:?}");
+    stage.settle()?;
+    Ok(Verdict::Passed)
+}

@@ -162,7 +162,7 @@ impl Stage {
 
     /// Waits until words of the turn are on the screen.
     pub(crate) fn until_words(&self) -> Result<()> {
-        let words = format!(r"match=word{}\.3\b", self.service.turns().len());
+        let words = format!(r"match=word{}\.3\b", self.count());
         self.until(&words, PATIENCE)
     }
 
@@ -170,6 +170,11 @@ impl Stage {
     pub(crate) fn show(&self) -> Result<Value> {
         serde_json::from_slice(&self.run(&["show", Self::NAME, "--json"])?.stdout)
             .context("wharf show --json")
+    }
+
+    /// How many turns there were.
+    pub(crate) fn count(&self) -> usize {
+        self.service.turns().len()
     }
 
     /// Turns whose answer the agent did not wait for.

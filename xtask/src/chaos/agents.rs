@@ -26,8 +26,18 @@ struct Agent {
 
 impl Agents {
     /// Starts them all and waits until each has printed something.
-    pub(super) fn start(instance: &Instance, backend: &str, count: usize, rate: u64) -> Result<Self> {
+    pub(super) fn start(
+        instance: &Instance,
+        (backend, image): (&str, Option<&str>),
+        count: usize,
+        rate: u64,
+    ) -> Result<Self> {
         let counter = std::env::current_exe()?.display().to_string();
+        // A container sees the counter, and where it reports to.
+        let (program, home) = (format!("{counter}:ro"), instance.home().display().to_string());
+        let container =
+            image.map(|image| ["--image", image, "--network", "none", "-v", &program, "-v", &home]);
+        let container = container.as_ref().map(<[&str; 8]>::as_slice).unwrap_or_default();
         let mut list = Vec::new();
         for number in 0..count {
             let name = format!("counter-{number}");
@@ -35,23 +45,9 @@ impl Agents {
             let shown = report.display().to_string();
             let rate = rate.to_string();
             // The default of 64 MiB would drop lines of a long run, as it should.
-            instance.run(&[
-                "run",
-                "-d",
-                "--backend",
-                backend,
-                "--name",
-                &name,
-                "--log-size",
-                "4G",
-                "--",
-                &counter,
-                "counter",
-                "--rate",
-                &rate,
-                "--report",
-                &shown,
-            ])?;
+            let first = ["run", "-d", "--backend", backend, "--name", &name, "--log-size", "4G"];
+            let last = ["--", &counter, "counter", "--rate", &rate, "--report", &shown];
+            instance.run(&[&first, container, &last].concat())?;
             list.push(Agent { name, pid: 0, report });
         }
         let mut agents = Self { list };

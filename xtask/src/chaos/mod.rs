@@ -30,6 +30,8 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
     let pause: u64 = flags.value("pause")?.unwrap_or(300);
     let wharf: Option<PathBuf> = flags.value("wharf")?;
     let backend: String = flags.value("backend")?.unwrap_or_else(|| "local".to_owned());
+    // Where the backend has containers: it must have a C library if the agent, which is this program, does.
+    let image: Option<String> = flags.value("image")?;
     let victims = match (flags.switch("holders"), flags.switch("both")) {
         (false, false) => Victims::Daemon,
         (true, false) => Victims::Holders,
@@ -45,7 +47,7 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
     let began = Instant::now();
     let mut random = Random::new(seed);
     let instance = Arc::new(Instance::new(&wharf)?);
-    let agents = Agents::start(&instance, &backend, agents, rate)?;
+    let agents = Agents::start(&instance, (&backend, image.as_deref()), agents, rate)?;
     println!("{:>6.1} s  agents run", began.elapsed().as_secs_f64());
 
     let chatter = Chatter::start(&instance, agents.names(), seed);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bollard::models::{
     ContainerCreateBody, DeviceMapping, HostConfig, HostConfigLogConfig, Mount, PortBinding, PortMap,
 };
-use wharf_model::{Code, Container, Failure, Limits, Ticket};
+use wharf_model::{Code, Container, Failure, Limits, Port, Publish, Ticket};
 
 use crate::mounts::{HOLDER, ROOM, utf8};
 
@@ -16,6 +16,8 @@ const PIDS: i64 = 4096;
 pub(crate) struct Plan<'a> {
     pub(crate) ticket: &'a Ticket,
     pub(crate) container: &'a Container,
+    /// The image by the engine's own id of it: what its name means may change meanwhile.
+    pub(crate) image: String,
     pub(crate) labels: HashMap<String, String>,
     pub(crate) mounts: Vec<Mount>,
     pub(crate) user: String,
@@ -27,10 +29,10 @@ pub(crate) struct Plan<'a> {
 impl Plan<'_> {
     /// The engine's words for it.
     pub(crate) fn body(self) -> Result<ContainerCreateBody, Failure> {
-        let Self { ticket, container, labels, mounts, user, shared, birth } = self;
+        let Self { ticket, container, image, labels, mounts, user, shared, birth } = self;
         let mut cmd = vec!["one".to_owned(), format!("{ROOM}/{birth}")];
         cmd.extend(shared.then(|| "shared".to_owned()));
-        let (exposed, bindings) = ports(container);
+        let (exposed, bindings) = ports(container, &ticket.spec.ports);
         let limits = &ticket.spec.limits;
         let host = HostConfig {
             mounts: Some(mounts),
@@ -54,7 +56,7 @@ impl Plan<'_> {
             ..limited(limits)
         };
         Ok(ContainerCreateBody {
-            image: Some(container.image.clone()),
+            image: Some(image),
             hostname: Some(ticket.id.as_str().to_owned()),
             user: Some(user),
             entrypoint: Some(vec![HOLDER.to_owned()]),
@@ -85,9 +87,16 @@ fn limited(limits: &Limits) -> HostConfig {
     }
 }
 
-fn ports(container: &Container) -> (Vec<String>, PortMap) {
+/// The ports that are published: those that were named, and those that are reserved for the session, which have one
+/// number on both sides.
+fn ports(container: &Container, reserved: &[Port]) -> (Vec<String>, PortMap) {
     let (mut exposed, mut bindings) = (Vec::new(), PortMap::new());
-    for port in &container.publish {
+    // Without a network of its own there is nothing to publish.
+    if container.network.as_deref().is_some_and(|network| matches!(network, "none" | "host")) {
+        return (exposed, bindings);
+    }
+    let same = |port: &Port| Publish { address: None, host: port.number, container: port.number, udp: false };
+    for port in container.publish.iter().cloned().chain(reserved.iter().map(same)) {
         let key = format!("{}/{}", port.container, if port.udp { "udp" } else { "tcp" });
         let binding = PortBinding {
             host_ip: Some(port.address.clone().unwrap_or_else(|| "127.0.0.1".to_owned())),
@@ -133,4 +142,38 @@ fn device(text: &str) -> Result<DeviceMapping, Failure> {
         path_in_container: Some(parts.next().unwrap_or(host).to_owned()),
         cgroup_permissions: Some(parts.next().unwrap_or("rwm").to_owned()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_on_the_loopback_and_reserved_ones_have_one_number() {
+        let named = |host, container| Publish { address: None, host, container, udp: false };
+        let container = Container { publish: vec![named(0, 80), named(8080, 80)], ..Container::of("a") };
+        let reserved = [Port { variable: "PORT".to_owned(), number: 4321 }];
+        let (mut exposed, bindings) = ports(&container, &reserved);
+        exposed.dedup();
+        assert_eq!(exposed, ["80/tcp", "4321/tcp"]);
+        let of = |key: &str| bindings[key].clone().unwrap_or_default();
+        let numbers = |key: &str| of(key).into_iter().filter_map(|port| port.host_port).collect::<Vec<_>>();
+        assert_eq!(
+            (numbers("80/tcp"), numbers("4321/tcp")),
+            (vec![String::new(), "8080".into()], vec!["4321".into()])
+        );
+        assert!(of("80/tcp").iter().all(|port| port.host_ip.as_deref() == Some("127.0.0.1")));
+        let closed = Container { network: Some("none".to_owned()), ..container };
+        assert!(ports(&closed, &reserved).1.is_empty());
+    }
+
+    #[test]
+    fn what_is_no_device_or_capability_is_refused() {
+        let mapping = device("/dev/kvm:/dev/x:r").unwrap();
+        assert_eq!(mapping.path_in_container.as_deref(), Some("/dev/x"));
+        assert_eq!(device("/dev/kvm").unwrap().cgroup_permissions.as_deref(), Some("rwm"));
+        assert_eq!(device("kvm").unwrap_err().code, Code::Invalid);
+        assert!(capabilities(&["NET_ADMIN".to_owned()]).is_ok());
+        assert_eq!(capabilities(&["ALL,X".to_owned()]).unwrap_err().code, Code::Invalid);
+    }
 }

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use wharf_model::{Code, Failure};
 
 use crate::endpoint::Endpoint;
-use crate::inspect::{self, Found};
+use crate::inspect::{self, Found, Listed};
 
 /// How long a question takes at most that an engine answers from memory.
 const ASK: Duration = Duration::from_secs(5);
@@ -102,6 +102,18 @@ impl Engine {
             Failure::new(Code::Unreachable, message)
         };
         let asked = tokio::time::timeout(ASK, inspect::container(socket, id)).await;
+        asked.map_err(|_| lost(format!("it is silent for {ASK:?}")))?.map_err(|error| lost(error.to_string()))
+    }
+
+    /// All containers with a label, whether they run or not.
+    pub(crate) async fn containers(&self, label: &str) -> Result<Vec<Listed>, Failure> {
+        let Some(socket) = self.endpoint.socket() else { return Ok(Vec::new()) };
+        let lost = |why: String| {
+            let message =
+                format!("the engine at {} did not list its containers: {why}", self.endpoint.address);
+            Failure::new(Code::Unreachable, message)
+        };
+        let asked = tokio::time::timeout(ASK, inspect::containers(socket, label)).await;
         asked.map_err(|_| lost(format!("it is silent for {ASK:?}")))?.map_err(|error| lost(error.to_string()))
     }
 

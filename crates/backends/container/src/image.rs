@@ -3,18 +3,21 @@
 use std::time::Duration;
 
 use bollard::models::ImageInspect;
-use bollard::query_parameters::CreateImageOptionsBuilder;
+use bollard::query_parameters::{BuildImageOptionsBuilder, CreateImageOptionsBuilder};
 use futures_util::StreamExt;
 use wharf_model::{Code, Container, Failure, Pull, Text};
 
+use crate::context::Context;
 use crate::engine::Engine;
 
-/// How long a pull may be silent.
+/// How long a pull or a build may be silent.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// What an image says of the commands that run in it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Image {
+    /// What the engine calls it.
+    pub(crate) id: String,
     /// Its variables.
     pub(crate) env: Vec<(Text, Text)>,
     /// Its directory.
@@ -23,6 +26,12 @@ pub(crate) struct Image {
 
 /// Sees to it that the image is there.
 pub(crate) async fn ensure(engine: &Engine, container: &Container) -> Result<Image, Failure> {
+    if let Some(path) = &container.build {
+        let context = Context::of(path.as_path())?;
+        let tag = if container.image.is_empty() { tag(path) } else { container.image.clone() };
+        build(engine, &context, &tag).await?;
+        return engine.image(&tag).await?.map(read).ok_or_else(|| missing(&tag));
+    }
     let name = container.image.as_str();
     if name.is_empty() {
         return Err(Failure::new(Code::Invalid, "no image is named").hint("name one with --image"));
@@ -48,6 +57,43 @@ fn missing(name: &str) -> Failure {
     Failure::new(Code::NotFound, format!("there is no image {name:?} here"))
 }
 
+/// What an image is called that was given no name: by where it was built from, so that the next one replaces it.
+fn tag(path: &Text) -> String {
+    let hash = path.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("localhost/wharf-build-{hash:016x}:latest")
+}
+
+/// Builds an image. What it printed last is told where it fails.
+async fn build(engine: &Engine, context: &Context, tag: &str) -> Result<(), Failure> {
+    let options =
+        BuildImageOptionsBuilder::default().dockerfile(&context.file).t(tag).rm(true).forcerm(true).build();
+    let mut progress =
+        Box::pin(engine.docker.build_image(options, None, Some(bollard::body_try_stream(context.stream()))));
+    let mut last = String::new();
+    let failed = |why: &str, last: &str| {
+        let message = format!("the build of {tag} failed: {}", why.trim());
+        let failure = Failure::new(Code::Invalid, message);
+        if last.trim().is_empty() { failure } else { failure.hint(format!("it said last: {}", last.trim())) }
+    };
+    loop {
+        let next = tokio::time::timeout(SILENCE, progress.next()).await;
+        match next.map_err(|_| silent("build", tag))? {
+            None => return Ok(()),
+            Some(Ok(step)) => {
+                if let Some(error) = step.error_detail {
+                    return Err(failed(&error.message.unwrap_or_default(), &last));
+                }
+                if let Some(text) = step.stream.filter(|text| !text.trim().is_empty()) {
+                    last = text;
+                }
+            }
+            Some(Err(error)) => return Err(failed(&engine.failure("the build", &error).message, &last)),
+        }
+    }
+}
+
 async fn pull(engine: &Engine, name: &str) -> Result<(), Failure> {
     // Without a tag an engine would fetch all of them.
     let named = name.rsplit('/').next().unwrap_or(name).contains([':', '@']);
@@ -56,7 +102,7 @@ async fn pull(engine: &Engine, name: &str) -> Result<(), Failure> {
     let mut progress = Box::pin(engine.docker.create_image(Some(options), None, None));
     loop {
         let next = tokio::time::timeout(SILENCE, progress.next()).await;
-        match next.map_err(|_| silent(name))? {
+        match next.map_err(|_| silent("pull", name))? {
             None => return Ok(()),
             // A pull that fails has begun well: its error is in the stream.
             Some(Ok(step)) => {
@@ -69,8 +115,8 @@ async fn pull(engine: &Engine, name: &str) -> Result<(), Failure> {
     }
 }
 
-fn silent(name: &str) -> Failure {
-    Failure::new(Code::Timeout, format!("the pull of {name:?} was silent for {} s", SILENCE.as_secs()))
+fn silent(what: &str, name: &str) -> Failure {
+    Failure::new(Code::Timeout, format!("the {what} of {name:?} was silent for {} s", SILENCE.as_secs()))
 }
 
 fn refused(name: &str, why: &str) -> Failure {
@@ -83,5 +129,6 @@ fn read(image: ImageInspect) -> Image {
     let variables = config.env.unwrap_or_default();
     let env = variables.iter().filter_map(|variable| variable.split_once('='));
     let dir = config.working_dir.filter(|dir| !dir.is_empty()).unwrap_or_else(|| "/".to_owned());
-    Image { env: env.map(|(name, value)| (name.into(), value.into())).collect(), dir: dir.into() }
+    let id = image.id.unwrap_or_default();
+    Image { id, env: env.map(|(name, value)| (name.into(), value.into())).collect(), dir: dir.into() }
 }

@@ -53,24 +53,57 @@ impl Found {
     }
 }
 
+/// A container in a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(crate) struct Listed {
+    /// The engine's own id of it.
+    pub(crate) id: String,
+    /// How it is, in the engine's own word.
+    pub(crate) state: String,
+    /// Its labels.
+    pub(crate) labels: HashMap<String, String>,
+}
+
 /// Asks for a container; none where there is no such one. The caller sets the deadline.
 pub(crate) async fn container(socket: &Path, id: &str) -> io::Result<Option<Found>> {
-    let odd = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
     if id.is_empty() || !id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b)) {
         return Err(odd("that is no container's name"));
     }
+    match get(socket, &format!("/containers/{id}/json")).await? {
+        (200, body) => Ok(Some(serde_json::from_slice(&body)?)),
+        (404, _) => Ok(None),
+        (status, body) => Err(refused(status, &body)),
+    }
+}
+
+/// Asks for all containers with a label, whether they run or not. The caller sets the deadline.
+pub(crate) async fn containers(socket: &Path, label: &str) -> io::Result<Vec<Listed>> {
+    let filters = serde_json::json!({ "label": [label] }).to_string();
+    let filters: String = filters.bytes().map(|byte| format!("%{byte:02X}")).collect::<Vec<_>>().concat();
+    match get(socket, &format!("/containers/json?all=true&filters={filters}")).await? {
+        (200, body) => Ok(serde_json::from_slice(&body)?),
+        (status, body) => Err(refused(status, &body)),
+    }
+}
+
+async fn get(socket: &Path, path: &str) -> io::Result<(u16, Vec<u8>)> {
     let mut stream = UnixStream::connect(socket).await?;
     // Of this version the answer comes in one piece and ends with the connection.
-    let request = format!("GET /containers/{id}/json HTTP/1.0\r\nHost: engine\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.0\r\nHost: engine\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
     stream.take(MOST).read_to_end(&mut answer).await?;
     let (status, body) = split(&answer).ok_or_else(|| odd("the engine's answer is odd"))?;
-    match status {
-        200 => Ok(Some(serde_json::from_slice(body)?)),
-        404 => Ok(None),
-        status => Err(io::Error::other(format!("status {status}: {}", String::from_utf8_lossy(body).trim()))),
-    }
+    Ok((status, body.to_vec()))
+}
+
+fn odd(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.to_owned())
+}
+
+fn refused(status: u16, body: &[u8]) -> io::Error {
+    io::Error::other(format!("status {status}: {}", String::from_utf8_lossy(body).trim()))
 }
 
 /// The status and the body of an answer.

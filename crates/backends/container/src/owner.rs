@@ -37,8 +37,7 @@ impl Owner {
             .map_err(|error| Failure::system(format!("cannot read or write {}", path.display()), &error))?;
         let boot = wharf_holder::linux::proc::boot();
         let boot = boot.map_err(|error| Failure::system("cannot tell one boot from another", &error))?;
-        let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
-        Ok(Self { install, host, boot })
+        Ok(Self { install, host: host(), boot })
     }
 
     /// What a session's container carries.
@@ -53,11 +52,34 @@ impl Owner {
         pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
     }
 
+    /// What selects all that is this install's, on whatever host.
+    pub(crate) fn selector(&self) -> String {
+        format!("{INSTALL}={}", self.install)
+    }
+
+    /// The session that a container was made for, where it was made here.
+    pub(crate) fn session(&self, labels: &HashMap<String, String>) -> Option<SessionId> {
+        let label = |key: &str| labels.get(key).map(String::as_str);
+        let ours = label(INSTALL) == Some(&self.install) && label(HOST) == Some(&self.host);
+        label(SESSION).filter(|_| ours)?.parse().ok()
+    }
+
     /// Whether a container is that session's, beyond doubt.
     pub(crate) fn owns(&self, container: &Found, session: &SessionId) -> bool {
         let is = |key: &str, value: &str| container.label(key) == Some(value);
         is(INSTALL, &self.install) && is(HOST, &self.host) && is(SESSION, session.as_str())
     }
+}
+
+/// A mark of this host that stays when it is renamed. The machine's own id is not for others to read, so it is hashed.
+fn host() -> String {
+    let read = |path: &str| fs::read_to_string(path).ok().filter(|text| !text.trim().is_empty());
+    let id = read("/etc/machine-id").or_else(|| read("/proc/sys/kernel/hostname")).unwrap_or_default();
+    // FNV-1a: the same in every version.
+    let hash = id.trim().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
 }
 
 /// What a session's container is called. One name a session: the engine sees to it that there are never two.

@@ -1,5 +1,6 @@
 //! The engine's side of a session: which engine, which container, and what it says of one whose holder is silent.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use crate::backend::Options;
 use crate::endpoint::Endpoint;
 use crate::engine::Engine;
 use crate::inspect::{Found, FoundState};
+use crate::orphans;
 use crate::owner::{Owner, container_name};
 use crate::private::Private;
 use crate::rooms::Rooms;
@@ -29,11 +31,13 @@ pub(crate) struct Place {
     owner: OnceLock<Owner>,
     /// The engine that answered last.
     engine: Mutex<Option<Engine>>,
+    /// Whether it was looked for containers that nobody needs any more.
+    cleared: AtomicBool,
 }
 
 impl Place {
     pub(crate) fn new(options: Options) -> Self {
-        Self { options, owner: OnceLock::new(), engine: Mutex::default() }
+        Self { options, owner: OnceLock::new(), engine: Mutex::default(), cleared: AtomicBool::new(false) }
     }
 
     /// Who we are to an engine.
@@ -66,6 +70,11 @@ impl Place {
             return Ok(engine);
         }
         let engine = Engine::reach(endpoint).await?;
+        if let (Ok(owner), false) = (self.owner(), self.cleared.swap(true, Ordering::Relaxed)) {
+            // Once, and nobody waits for it.
+            let (engine, owner, sessions) = (engine.clone(), owner.clone(), self.options.sessions.clone());
+            tokio::spawn(async move { orphans::clear(&engine, &owner, &sessions).await });
+        }
         *self.engine.lock().unwrap_or_else(PoisonError::into_inner) = Some(engine.clone());
         Ok(engine)
     }

@@ -144,6 +144,7 @@ impl Starting {
         let plan = Plan {
             ticket: &self.ticket,
             container: &self.container,
+            image: self.image.id.clone(),
             labels: self.place.owner()?.labels(&self.ticket),
             mounts: mounts::all(&holder, &self.rooms, &self.container, &kept)?,
             user,

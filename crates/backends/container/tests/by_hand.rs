@@ -71,6 +71,8 @@ on_both! {
     a_hung_engine_delays_nothing
     an_ended_session_leaves_no_container
     strangers_are_left_alone
+    orphans_are_cleared_and_doubts_are_kept
+    an_image_is_built
 }
 
 fn run<C>(flavour: Flavour, case: C)
@@ -106,8 +108,11 @@ async fn removed(bench: Bench) {
     let (ticket, connection) = bench.start(bench.shell("exec sleep 600")).await;
     let options = RemoveContainerOptionsBuilder::default().force(true).build();
     client(&bench).await.remove_container(&name(&ticket), Some(options)).await.expect("a removal");
-    within(LONG, "the end", connection.wait()).await.expect_err("no holder could tell");
-    assert!(matches!(fate(&bench, &ticket).await, Adoption::Lost));
+    // Docker kills it, and nobody is left to tell; Podman asks its first process to go.
+    match within(LONG, "the end", connection.wait()).await {
+        Ok(record) => assert_eq!(record.reason, Reason::Stopped),
+        Err(_) => assert!(matches!(fate(&bench, &ticket).await, Adoption::Lost)),
+    }
     assert_eq!(bench.open().sweep(&ticket).await, Ok(0));
 }
 
@@ -319,4 +324,52 @@ async fn strangers_are_left_alone(bench: Bench) {
     let Ok(Adoption::Alive(_)) = bench.open().adopt(&ticket).await else { panic!("it lives on") };
     connection.stop(stop()).await.expect("a stop");
     bench.clear(&ticket).await;
+}
+
+async fn orphans_are_cleared_and_doubts_are_kept(bench: Bench) {
+    let (gone, connection) = bench.start(bench.shell("exec sleep 600")).await;
+    let (kept, live) = bench.start(bench.shell("exec sleep 600")).await;
+    let client = client(&bench).await;
+    let there = async |ticket: &Ticket| client.inspect_container(&name(ticket), None).await.is_ok();
+    // Their directories are lost. One runs on, and one does not.
+    let options = KillContainerOptionsBuilder::default().signal("KILL").build();
+    client.kill_container(&name(&gone), Some(options)).await.expect("a kill");
+    within(LONG, "the end", connection.wait()).await.expect_err("no holder could tell");
+    let aside = bench.root().join("aside");
+    for ticket in [&gone, &kept] {
+        std::fs::rename(ticket.dir.as_path(), aside.with_extension(ticket.id.as_str())).expect("a rename");
+    }
+    let backend = bench.open();
+    assert!(backend.probe().await.available);
+    until("the one that is over is cleared away", async || !there(&gone).await).await;
+    assert!(there(&kept).await, "what runs may be somebody's");
+    std::fs::rename(aside.with_extension(kept.id.as_str()), kept.dir.as_path()).expect("a rename");
+    live.stop(stop()).await.expect("a stop");
+    bench.clear(&kept).await;
+}
+
+async fn an_image_is_built(bench: Bench) {
+    let context = bench.root().join("context");
+    std::fs::create_dir(&context).expect("a directory");
+    let file = format!("FROM {BUSYBOX}\nCOPY greeting /greeting\nENV GREETED=yes\nWORKDIR /bin\n");
+    std::fs::write(context.join("Dockerfile"), file).expect("a file");
+    std::fs::write(context.join("greeting"), "hello\n").expect("a file");
+    let script = "/bin/busybox cat /greeting; /bin/busybox pwd; echo $GREETED";
+    let mut launch = bench.launch(vec!["/bin/busybox".into(), "sh".into(), "-c".into(), script.into()]);
+    let container = Container {
+        build: Some(context.as_path().into()),
+        image_variables: true,
+        image_dir: true,
+        network: Some("none".into()),
+        ..Container::default()
+    };
+    launch.spec.container = Some(container.into());
+    let (ticket, connection) = bench.start(launch.clone()).await;
+    within(LONG, "the end", connection.wait()).await.expect("the end");
+    assert_eq!(lines(&connection).await, "hello\n/bin\nyes\n");
+    bench.clear(&ticket).await;
+    // An error in the middle of a build is an error, and is told.
+    std::fs::write(context.join("Dockerfile"), format!("FROM {BUSYBOX}\nCOPY no-such /x\n")).expect("a file");
+    let failure = bench.open().start(launch).await.err().expect("it cannot be built");
+    assert!(failure.message.contains("no-such"), "{failure:?}");
 }

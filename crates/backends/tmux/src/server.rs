@@ -2,8 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -100,7 +100,7 @@ impl Server {
         let make = || -> io::Result<()> {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
             if fs::read(self.dir.join(CONFIGURATION)).ok().as_deref() != Some(SETTINGS.as_bytes()) {
-                replace(&self.dir.join(CONFIGURATION), |path| fs::write(path, SETTINGS))?;
+                replace(&self.dir.join(CONFIGURATION), write_settings)?;
             }
             if fs::read_link(self.holder()).ok().as_deref() != Some(holder) {
                 replace(&self.holder(), |path| symlink(holder, path))?;
@@ -155,6 +155,11 @@ pub(crate) async fn output(command: &mut Command) -> Result<String> {
         return Err(Failure::new(Code::Unreachable, format!("tmux refused: {}", said.trim())));
     }
     Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
+}
+
+fn write_settings(path: &Path) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(SETTINGS.as_bytes())
 }
 
 /// A file is there whole, old or new.

@@ -1,7 +1,7 @@
 use crate::dispatch::Serve;
 use crate::start::StartArgs;
 use crate::trouble::Done;
-use crate::{output, place};
+use crate::{output, place, surroundings};
 
 /// Arguments of `ensure`.
 #[derive(Debug, clap::Args)]
@@ -20,6 +20,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
         let failure = crate::trouble::invalid("neither a name nor a group was given");
         return Err(failure.hint("--name NAME or --group GROUP says which session there shall be").into());
     }
+    surroundings::ready(&spec)?;
     let started = super::run::start(spec, true)?;
     if json {
         output::json(&started)?;

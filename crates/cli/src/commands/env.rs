@@ -1,17 +1,24 @@
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use wharf_api::EnvRequest;
-use wharf_model::{Change, Text};
+use wharf_model::{Change, Nix, Spec, Text};
 
 use crate::dispatch::Serve;
+use crate::surroundings::SurroundingsArgs;
+use crate::table::clean;
 use crate::trouble::{Done, invalid};
-use crate::{call, output, variables};
+use crate::{call, output, start, surroundings, variables};
 
 /// Arguments of `env`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
     /// The session, by name or id
-    name: String,
+    #[arg(required = true)]
+    name: Option<String>,
     /// Variables to set: NAME=VALUE, or NAME to pass on the value it has here
     #[arg(value_name = "NAME=VALUE")]
     set: Vec<OsString>,
@@ -23,17 +30,41 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// What else there is to do about environments.
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Make a dev shell ready ahead of the first session in it
+    Prepare(Prepare),
+}
+
+/// Arguments of `env prepare`.
+#[derive(Debug, clap::Args)]
+struct Prepare {
+    /// The directory that sessions will run in
+    #[arg(short = 'w', long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    #[command(flatten)]
+    surroundings: SurroundingsArgs,
+    /// Print JSON: an array of what is ready
+    #[arg(long)]
+    json: bool,
+}
+
 pub(crate) fn run(args: Args, _: Serve) -> Done {
+    if let Some(What::Prepare(args)) = args.what {
+        return prepare(&args);
+    }
+    let name = args.name.as_deref().unwrap_or_default();
     if !args.set.is_empty() || !args.unset.is_empty() {
         let request = changes(&args)?;
-        call::again(async |client| client.set_env(&args.name, &request).await)?;
+        call::again(async |client| client.set_env(name, &request).await)?;
         output::note(format!(
             "{}: holds for `wharf exec` and for the next start; the command that runs keeps what it has",
-            args.name
+            name
         ));
         return Ok(0);
     }
-    let vars = call::again(async |client| client.env(&args.name).await)?;
+    let vars = call::again(async |client| client.env(name).await)?;
     if args.json {
         output::json(&vars)?;
         return Ok(0);
@@ -46,6 +77,24 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
         text.push(b'\n');
     }
     output::bytes(&text)?;
+    Ok(0)
+}
+
+fn prepare(args: &Prepare) -> Done {
+    let dir = start::absolute(args.dir.as_deref().unwrap_or(Path::new(".")))?;
+    let mut spec = Spec::new(["true"], dir.clone());
+    spec.env.caller = std::env::vars_os().map(|(name, value)| (name.into(), value.into())).collect();
+    spec.nix = args.surroundings.nix(dir.as_path())?;
+    spec.sandbox = args.surroundings.sandbox()?;
+    if spec.nix.is_none() && spec.sandbox.is_none() {
+        spec.nix = Some(Nix { flake: dir, ..Nix::default() });
+    }
+    let ready = surroundings::prepare(&spec, |step| output::note(step))?;
+    if args.json {
+        output::json(&ready)?;
+    } else {
+        output::text(&ready.iter().map(|line| clean(line) + "\n").collect::<String>())?;
+    }
     Ok(0)
 }
 

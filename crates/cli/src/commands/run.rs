@@ -10,7 +10,7 @@ use crate::attach::{Begin, Options, attach};
 use crate::dispatch::Serve;
 use crate::start::StartArgs;
 use crate::trouble::Done;
-use crate::{call, output, place};
+use crate::{call, output, place, surroundings};
 
 /// Arguments of `run`.
 #[derive(Debug, Default, clap::Args)]
@@ -39,6 +39,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     // Whatever is wrong with the keys is said before anything is started.
     let keys = attaches.then(|| super::attach::keys(args.detach_keys, &home)).transpose()?;
     let spec = args.start.spec(&home)?;
+    surroundings::ready(&spec)?;
     let (waits, geometry) = (!spec.after.is_empty(), spec.geometry);
     let Some(keys) = keys else {
         if json {

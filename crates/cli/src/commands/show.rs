@@ -70,7 +70,13 @@ fn page(session: &Session) -> String {
         "pipes".to_owned()
     };
     line("place", &format!("{}, {place}", session.backend));
+    if let Some(why) = &session.chosen {
+        line("chosen", why);
+    }
     line("isolation", &isolation(session));
+    for words in &session.environment {
+        line("inside", words);
+    }
     for port in &session.ports {
         line("port", &format!("{} as {}", port.number, port.variable));
     }
@@ -102,6 +108,7 @@ fn restart(session: &Session) -> &'static str {
 fn isolation(session: &Session) -> String {
     match session.isolation.as_str() {
         "none" => "none: its processes can do what you can".to_owned(),
+        "sandbox" => "sandbox: its processes can do what the lines below say".to_owned(),
         other => other.to_owned(),
     }
 }

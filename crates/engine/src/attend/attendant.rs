@@ -11,6 +11,7 @@ use wharf_screen::Signal;
 
 use super::attention::{Attention, lock};
 use super::judge::{Judge, Saying};
+use super::prompt::Prompt;
 use super::proof::transcript;
 use super::record::{self, Record};
 use super::request::Request;
@@ -33,6 +34,8 @@ const TICK: Duration = Duration::from_millis(120);
 const BEHIND: u64 = 8 << 20;
 /// How long an answer of the terminal may take to be typed.
 const ANSWER: Duration = Duration::from_secs(1);
+/// How long a program may say that it is drawing before it is not believed.
+const DRAWING: Duration = Duration::from_millis(150);
 /// How long a session must look idle before it counts as idle.
 const SETTLE: Duration = Duration::from_millis(300);
 
@@ -65,6 +68,7 @@ pub(crate) fn spawn(
     });
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Attendant {
     shared: Arc<Shared>,
     handle: Arc<Handle>,
@@ -80,6 +84,9 @@ struct Attendant {
     /// When something was last printed.
     stirred: Instant,
     title: String,
+    prompt: Prompt,
+    /// Whether anything was published yet.
+    seen: bool,
     /// Whether a turn showed since the last look, however short it was.
     turned: bool,
     /// What the agent writes down by itself.
@@ -110,6 +117,8 @@ impl Attendant {
             foreground: None,
             stirred: Instant::now(),
             title: String::new(),
+            prompt: Prompt::default(),
+            seen: false,
             turned: false,
             record: None,
             stream: None,
@@ -308,6 +317,7 @@ impl Attendant {
         let alone = self.status.attached == 0 && self.tty && self.answers;
         if let Some(connection) = self.connection.as_ref().filter(|_| alone && !news.replies.is_empty()) {
             let typed = tokio::time::timeout(ANSWER * 2, connection.write(&news.replies, ANSWER)).await;
+            self.attention.typed_now();
             if !matches!(typed, Ok(Ok(()))) {
                 tracing::debug!(session = %self.handle.id, "an answer of the terminal was not taken");
             }
@@ -354,6 +364,11 @@ impl Attendant {
         }
         self.tidings();
         let at = Instant::now();
+        // A program that is just drawing says so: what stands there meanwhile is no screen. But it may forget to end.
+        if view.screen.modes().synchronized && view.still.elapsed() < DRAWING && self.seen {
+            return Some(at + PACE);
+        }
+        self.seen = true;
         self.foreground = session.pid.filter(|_| self.tty).and_then(platform::foreground);
         let sight = view.sight();
         let look = sight.look(self.foreground);
@@ -401,6 +416,7 @@ impl Attendant {
             offset: view.offset,
             generation: view.generation,
             still: view.still,
+            draft: None,
             composer,
             question,
             report: self.judge.report().clone(),
@@ -412,8 +428,19 @@ impl Attendant {
             cursor: sight.cursor,
             paste: sight.paste,
         };
+        let mut seen = seen;
+        if seen.composer.is_none() {
+            seen.draft = self.draft(&seen.before_cursor());
+        }
         self.attention.seen.send_replace(Some(Arc::new(seen)));
         again
+    }
+
+    /// What somebody else than us has typed and not submitted.
+    fn draft(&mut self, before: &str) -> Option<String> {
+        let ours = *lock(&self.attention.typed);
+        let typed = self.status.last_input.filter(|at| *at > ours);
+        self.prompt.draft(before, typed.map(|at| now().0.saturating_sub(at.0)))
     }
 
     /// Publishes a new state.

@@ -17,7 +17,7 @@ use super::request::Request;
 use super::seen::Seen;
 use crate::Result;
 use crate::handle::Handle;
-use crate::shared::Shared;
+use crate::shared::{Shared, now};
 
 /// How many requests may wait for an attendant.
 const REQUESTS: usize = 32;
@@ -222,6 +222,11 @@ impl Attention {
         if let Err(failure) = self.events.add(self.answered(), source, kind, data) {
             tracing::warn!(%failure, kind, "an event is lost");
         }
+    }
+
+    /// We have typed: what was typed until now is not somebody else's.
+    pub(crate) fn typed_now(&self) {
+        *lock(&self.typed) = now();
     }
 
     /// A message was taken: what looks idle is so no longer, until the turn has shown or does not come.

@@ -17,12 +17,11 @@ impl Typist {
         let deadline = Instant::now() + within;
         let seen = self.look().await?;
         let keys = attention.profile.keys.interrupt.clone();
-        if !seen.is_judged() {
-            // Nothing tells its states: the key is all that can be done.
-            self.press(&keys).await?;
-            return Ok(seen.report.clone());
-        }
-        if matches!(seen.report.state, State::Idle | State::Starting) {
+        if !matches!(seen.report.state, State::Working | State::Asking) {
+            // An agent at rest has no turn to stop, and its key may end the agent itself. Any other program gets the key.
+            if !attention.profile.attend {
+                self.press(&keys).await?;
+            }
             return Ok(seen.report.clone());
         }
         for _ in 0..PRESSES {

@@ -16,6 +16,7 @@ mod interrupt;
 mod journal;
 mod judge;
 mod profile;
+mod prompt;
 mod proof;
 mod queue;
 mod ready;

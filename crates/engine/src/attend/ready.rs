@@ -13,8 +13,8 @@ use crate::shared::now;
 
 /// The same for a program whose states nobody knows: it may still be starting.
 const CALM_UNKNOWN: Duration = Duration::from_millis(350);
-/// How long after somebody typed his draft is waited for.
-const HUMAN: u64 = 3_000;
+/// How long after a key somebody counts as typing, in milliseconds.
+const HUMAN: u64 = 1_500;
 
 impl Courier {
     /// Waits until the agent can take the message.
@@ -105,10 +105,17 @@ impl Courier {
                     .hint("submit or delete it, or send with --now"),
             );
         }
-        let typed = seen.last_input.is_some_and(|at| now().0.saturating_sub(at.0) < HUMAN);
-        let ours = *lock(&self.typist.attention.typed);
-        let by_others = seen.last_input.is_some_and(|at| at > ours);
-        if seen.attached > 0 && typed && by_others && seen.composer.is_none() {
+        if let Some(draft) = &seen.draft {
+            let draft: String = draft.chars().take(40).collect();
+            return Some(
+                Failure::new(Code::Busy, format!("somebody has typed {draft:?} at session {name}"))
+                    .hint("submit or delete it, or send with --now"),
+            );
+        }
+        let typing = seen.last_input.is_some_and(|at| {
+            at > *lock(&self.typist.attention.typed) && now().0.saturating_sub(at.0) < HUMAN
+        });
+        if seen.attached > 0 && typing {
             return Some(
                 Failure::new(Code::Busy, format!("somebody types at session {name}"))
                     .hint("wait, or send with --now"),

@@ -26,6 +26,8 @@ pub(crate) struct Seen {
     /// Whether the application takes a paste as one piece.
     pub(crate) paste: bool,
     pub(crate) composer: Option<Composer>,
+    /// What somebody else has typed after the prompt, where there is no composer to look at.
+    pub(crate) draft: Option<String>,
     pub(crate) question: Option<Question>,
     pub(crate) report: Report,
     pub(crate) claims: Vec<Claim>,

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use wharf_model::{Code, Failure, Message, Millis, Progress, State};
 
-use super::attention::lock;
 use super::courier::{Courier, SETTLED};
 use super::proof::{Place, Proof, turned};
 use super::queue::{Facts, Intent};
@@ -56,7 +55,6 @@ impl Courier {
         for (index, patience) in PRESSES.into_iter().enumerate() {
             facts.attempts = index as u32 + 1;
             self.typist.write(&key).await?;
-            *lock(&attention.typed) = now();
             let evidence = format!("the submit key was pressed ({})", facts.attempts);
             let step = Facts { attempts: facts.attempts, offset: facts.offset, ..Facts::default() };
             attention.step(&message.id, Progress::Submitted, evidence, step)?;

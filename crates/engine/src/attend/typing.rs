@@ -119,7 +119,9 @@ impl Typist {
     /// Types bytes. They are in the terminal when this returns.
     pub(crate) async fn write(&self, bytes: &[u8]) -> Result<()> {
         let within = WRITE + Duration::from_millis(bytes.len() as u64 / 8);
-        self.connection().await?.write(bytes, within).await
+        let written = self.connection().await?.write(bytes, within).await;
+        self.attention.typed_now();
+        written
     }
 
     /// Presses keys one after the other.

@@ -6,14 +6,12 @@ use std::time::{Duration, Instant};
 use wharf_agents::Prepared;
 use wharf_model::{Code, Failure, Message, Progress};
 
-use super::attention::lock;
 use super::courier::{Courier, SETTLED};
 use super::proof::{Place, Proof};
 use super::queue::{Facts, Intent};
 use super::seen::Seen;
 use super::typing::bytes_of;
 use crate::Result;
-use crate::shared::now;
 
 /// How long a text may take to show in the composer.
 const SHOWS: Duration = Duration::from_secs(5);
@@ -70,7 +68,6 @@ impl Courier {
             "typed"
         };
         let evidence = format!("{} bytes {how}, {echo} by the application{notes}", bytes.len());
-        *lock(&attention.typed) = now();
         attention.step(&message.id, Progress::Written, evidence, Facts::default())?;
         Ok(())
     }

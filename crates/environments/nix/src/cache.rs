@@ -82,8 +82,7 @@ impl Entry {
     /// Waits for the turn to capture: one at a time, also among processes that share the cache.
     pub(crate) async fn turn(&self, progress: &Progress) -> Result<File> {
         let path = self.dir.join(LOCK);
-        let cannot =
-            |error: io::Error| Failure::system(format!("cannot lock {}", path.display()), &error);
+        let cannot = |error: io::Error| Failure::system(format!("cannot lock {}", path.display()), &error);
         let file = File::options().create(true).append(true).open(&path).map_err(cannot)?;
         let mut told = false;
         loop {

@@ -71,7 +71,9 @@ mod tests {
 
     #[test]
     fn old_ones_are_told_from_new_ones() {
-        for (version, can) in [("2.8.0", true), ("2.26.1", true), ("3.0pre1", true), ("2.3.16", false), ("", false)] {
+        for (version, can) in
+            [("2.8.0", true), ("2.26.1", true), ("3.0pre1", true), ("2.3.16", false), ("", false)]
+        {
             assert_eq!(prints(version), can, "{version}");
         }
     }

@@ -68,8 +68,12 @@ pub(crate) fn argv(bash: &str, file: Text, command: Vec<Text>) -> Vec<Text> {
 }
 
 fn is_settable(name: &str) -> bool {
-    let legal = |(at, c): (usize, char)| c == '_' || c.is_ascii_alphabetic() || (at > 0 && c.is_ascii_digit());
-    !is_noise(name) && !BASH.contains(&name) && !name.starts_with("BASH_") && name.chars().enumerate().all(legal)
+    let legal =
+        |(at, c): (usize, char)| c == '_' || c.is_ascii_alphabetic() || (at > 0 && c.is_ascii_digit());
+    !is_noise(name)
+        && !BASH.contains(&name)
+        && !name.starts_with("BASH_")
+        && name.chars().enumerate().all(legal)
 }
 
 /// One word for bash, whatever is in it.

@@ -24,9 +24,17 @@ pub(crate) fn merge(
         changes.push(Change::Set(name.clone(), value));
     }
     let touched = |name: &Text| shell.iter().any(|(n, _)| n == name) && !joined(name);
-    changes.extend(asked.changes.iter().filter(|change| match change {
-        Change::Set(name, _) | Change::Append(name, ..) | Change::Unset(name) => touched(name) && !ours(name),
-    }).cloned());
+    changes.extend(
+        asked
+            .changes
+            .iter()
+            .filter(|change| match change {
+                Change::Set(name, _) | Change::Append(name, ..) | Change::Unset(name) => {
+                    touched(name) && !ours(name)
+                }
+            })
+            .cloned(),
+    );
     Environment { changes, ..Environment::default() }.apply(session)
 }
 
@@ -39,8 +47,15 @@ mod tests {
         let pairs = |pairs: &[(&str, &str)]| -> Vec<(Text, Text)> {
             pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
         };
-        let session = pairs(&[("PATH", "/bin"), ("HOME", "/h"), ("A", "mine"), ("B", "b:x"), ("WHARF_TOKEN", "t")]);
-        let shell = pairs(&[("A", "theirs"), ("B", "theirs"), ("C", "c"), ("PATH", "/nix/bin"), ("WHARF_TOKEN", "no")]);
+        let session =
+            pairs(&[("PATH", "/bin"), ("HOME", "/h"), ("A", "mine"), ("B", "b:x"), ("WHARF_TOKEN", "t")]);
+        let shell = pairs(&[
+            ("A", "theirs"),
+            ("B", "theirs"),
+            ("C", "c"),
+            ("PATH", "/nix/bin"),
+            ("WHARF_TOKEN", "no"),
+        ]);
         let asked = Environment {
             changes: vec![
                 Change::Set("A".into(), "mine".into()),

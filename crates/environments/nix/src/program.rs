@@ -17,8 +17,7 @@ use crate::Result;
 use crate::builders::Builders;
 
 /// Where nix is when the session's PATH does not say.
-const USUAL: [&str; 3] =
-    ["/nix/var/nix/profiles/default/bin/nix", "/run/current-system/sw/bin/nix", "/usr/bin/nix"];
+const USUAL: [&str; 2] = ["/nix/var/nix/profiles/default/bin/nix", "/run/current-system/sw/bin/nix"];
 /// The most that nix may print as an answer.
 const MOST: u64 = 64 << 20;
 /// How much of what nix says is kept for an error.
@@ -81,9 +80,13 @@ impl Around<'_> {
 impl Programs {
     /// The nix that a session finds.
     pub(crate) async fn find(&self, around: Around<'_>) -> Result<Arc<Program>> {
-        let path = look(around).ok_or_else(|| {
-            Failure::new(Code::Unavailable, "there is no nix in the session's PATH")
-                .hint("install it (https://nixos.org/download, or `apt-get install nix-bin`), or leave --nix out")
+        let own = std::env::var_os("PATH").map(Text::from).unwrap_or_default();
+        let path = look(around, &own).ok_or_else(|| {
+            Failure::new(
+                Code::Unavailable,
+                "there is no nix, neither in the session's PATH nor in the daemon's",
+            )
+            .hint("install it (https://nixos.org/download, or `apt-get install nix-bin`), or leave --nix out")
         })?;
         let meta = std::fs::metadata(&path)
             .map_err(|error| Failure::system(format!("cannot look at {}", path.display()), &error))?;
@@ -110,13 +113,17 @@ impl Programs {
     }
 }
 
-/// The first nix of the session's PATH, or where it usually is.
-fn look(around: Around<'_>) -> Option<PathBuf> {
+/// The first nix of the session's PATH, or of our own, or where it usually is.
+fn look(around: Around<'_>, own: &Text) -> Option<PathBuf> {
     let path = around.var("PATH").map(Text::as_bytes).unwrap_or_default();
-    let parts = path.split(|byte| *byte == b':').map(|part| around.dir.join(OsStr::from_bytes(part)).join("nix"));
+    let parts = |path: &'_ [u8]| -> Vec<PathBuf> {
+        let parts = path.split(|byte| *byte == b':').filter(|part| part.starts_with(b"/"));
+        parts.map(|part| Path::new(OsStr::from_bytes(part)).join("nix")).collect()
+    };
     let home = around.var("HOME").map(|home| home.as_path().join(".nix-profile/bin/nix"));
     let usual = USUAL.iter().map(PathBuf::from);
-    parts.chain(home).chain(usual).find(|file| file.is_file())
+    let mut all = parts(path).into_iter().chain(home).chain(parts(own.as_bytes())).chain(usual);
+    all.find(|file| file.is_file())
 }
 
 impl Program {
@@ -154,8 +161,7 @@ pub(crate) enum Said {
 /// Runs a program to its end and answers with what it printed.
 pub(crate) async fn answer(mut command: Command, progress: &Progress) -> std::result::Result<Vec<u8>, Said> {
     let name = command.as_std().get_program().to_string_lossy().into_owned();
-    let broken =
-        |error: std::io::Error| Said::Failure(Failure::system(format!("cannot run {name}"), &error));
+    let broken = |error: std::io::Error| Said::Failure(Failure::system(format!("cannot run {name}"), &error));
     let mut child = command.spawn().map_err(broken)?;
     // Declared after the child, so that the tree is found before its root is reaped.
     let builders = Builders::of(child.id());
@@ -220,6 +226,24 @@ mod tests {
     fn lines_are_for_people() {
         assert_eq!(plain(b"\x1b[31;1merror:\x1b[0m \x1b[35mx\x1b[0m\n"), "error: x");
         assert_eq!(plain(b"  \r\n"), "");
+    }
+
+    #[test]
+    fn the_sessions_own_nix_comes_first() {
+        let root = tempfile::tempdir().unwrap();
+        let nix = |name: &str| {
+            let dir = root.path().join(name);
+            std::fs::create_dir(&dir).unwrap();
+            std::fs::write(dir.join("nix"), "").unwrap();
+            Text::from(dir)
+        };
+        let (session, own) = (nix("session"), nix("own"));
+        let around = |path: Text| [(Text::from("PATH"), path)];
+        let found = |path: &Text| {
+            look(Around { env: &around(path.clone()), dir: Path::new("/") }, &own).map(Text::from)
+        };
+        assert_eq!(found(&session), Some(root.path().join("session/nix").into()));
+        assert_eq!(found(&"/nowhere:relative".into()), Some(root.path().join("own/nix").into()));
     }
 
     #[tokio::test]

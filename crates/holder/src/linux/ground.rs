@@ -18,3 +18,27 @@ pub fn spread(dir: &Path) -> io::Result<()> {
     }
     Ok(ioctl_setflags(&dir, flags | IFlags::TOPDIR)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_spread_where_its_file_system_can_do_that() {
+        let dir = tempfile::tempdir().unwrap();
+        for _ in 0..2 {
+            match spread(dir.path()) {
+                Ok(()) => {
+                    let open = std::fs::File::open(dir.path()).unwrap();
+                    assert!(ioctl_getflags(&open).unwrap().contains(IFlags::TOPDIR));
+                }
+                Err(error) => {
+                    let known = [libc::ENOTTY, libc::EOPNOTSUPP, libc::ENOSYS, libc::EINVAL];
+                    assert!(known.iter().any(|code| error.raw_os_error() == Some(*code)), "{error}");
+                }
+            }
+            std::fs::write(dir.path().join("file"), "").unwrap();
+        }
+        assert_eq!(spread(&dir.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -295,7 +295,7 @@ impl Channel {
                 let fd = if source == Source::Out { stdout } else { stderr };
                 fd.as_ref().map_or(Ok(0), |fd| Ok(rustix::io::read(fd, &mut scratch)?))
             }
-            Self::Pane(pane) => Ok(pane.discard()),
+            Self::Pane(pane) => Ok(pane.discard(&mut scratch)),
         }
     }
 

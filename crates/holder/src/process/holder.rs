@@ -58,6 +58,8 @@ pub(super) struct Holder {
     pub(super) input: Input,
     pub(super) ending: Ending,
     pub(super) last_input: Option<Millis>,
+    /// When programs were last told of input.
+    pub(super) told_input: Option<Instant>,
     /// Since when the disk has been full.
     pub(super) full: Option<Instant>,
     pub(super) dropped: u64,

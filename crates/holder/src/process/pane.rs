@@ -138,9 +138,13 @@ impl Pane {
         }
     }
 
-    /// Throws away output that finds no room in the log.
-    pub(super) fn discard(&mut self) -> usize {
-        std::mem::take(&mut self.held).len()
+    /// Throws away output that finds no room in the log. Returns how much that was.
+    pub(super) fn discard(&mut self, scratch: &mut [u8]) -> usize {
+        if !self.held.is_empty() {
+            return std::mem::take(&mut self.held).len();
+        }
+        // What is left to the other program would pile up there without end.
+        self.link.as_ref().and_then(|link| rustix::io::read(link, scratch).ok()).unwrap_or_default()
     }
 
     /// Bytes in the terminal that the application has not read.

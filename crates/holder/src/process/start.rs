@@ -295,6 +295,7 @@ fn assemble(start: &Start, home: PathBuf, parts: Parts) -> Holder {
         input: Input::default(),
         ending: Ending::new(),
         last_input: None,
+        told_input: None,
         full: None,
         dropped: 0,
         unreaped: None,

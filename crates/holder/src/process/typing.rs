@@ -1,6 +1,7 @@
 //! Input: from those who type to the terminal.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use wharf_model::{Code, Failure};
 
@@ -8,6 +9,9 @@ use super::channel::Channel;
 use super::holder::{Holder, SINK, now};
 use crate::frame::Kind;
 use crate::linux::events::Interest;
+
+/// How often programs are told that somebody types.
+const TELL: Duration = Duration::from_millis(200);
 
 impl Holder {
     /// Types what waits, and says so to those who typed it.
@@ -22,6 +26,11 @@ impl Holder {
         self.channel.passed_on(waiting - self.input.waiting(), &mut done);
         if !done.is_empty() {
             self.last_input = Some(now());
+            // Whoever types for others waits while somebody types: that is worth knowing soon, and not for each key.
+            if self.told_input.is_none_or(|told| told.elapsed() > TELL) {
+                self.told_input = Some(Instant::now());
+                self.news();
+            }
         }
         for (peer, seq) in done {
             self.answer(peer, Kind::Ack, seq, &[]);

@@ -2,6 +2,7 @@
 
 mod agents;
 mod daemon;
+mod environments;
 mod events;
 mod input;
 mod instance;
@@ -65,6 +66,7 @@ pub(crate) fn all(app: Arc<App>) -> Router {
         .route("/v1/restart", post(many::restart))
         .route("/v1/remove", post(many::remove))
         .route("/v1/backends", get(instance::backends))
+        .route("/v1/environments/prepare", post(environments::prepare))
         .route("/v1/gc", post(instance::gc))
         .route("/v1/doctor", get(instance::doctor))
         .fallback(unknown)

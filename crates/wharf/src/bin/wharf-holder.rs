@@ -3,5 +3,9 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|word| word == wharf_sandbox::STEP) {
+        return wharf_sandbox::main(arguments);
+    }
     wharf_holder::main()
 }

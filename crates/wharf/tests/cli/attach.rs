@@ -197,7 +197,7 @@ fn the_size_is_whose_the_session_says() {
 
     let mut first = enter("latest", (100, 30));
     assert!(until(|| size("latest") == (100, 30)));
-    let mut second = enter("latest", (60, 20));
+    let second = enter("latest", (60, 20));
     first.type_in(b"a\r");
     first.until("a\r\na");
     assert_eq!(size("latest"), (100, 30), "who only looks changes nothing");

@@ -1,3 +1,5 @@
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;

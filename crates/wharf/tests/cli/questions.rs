@@ -1,3 +1,5 @@
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use crate::support::Wharf;
 
 /// An agent of the user's own, with a profile of the user's own.

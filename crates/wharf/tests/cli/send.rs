@@ -2,7 +2,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Ran, Wharf, until};
+use crate::support::{Pty, Ran, Wharf, until};
 
 /// The receipt that a command printed.
 #[track_caller]
@@ -114,7 +114,8 @@ fn a_message_with_the_same_key_is_the_same_message() {
 fn a_daemon_that_dies_meanwhile_is_replaced_and_nothing_is_sent_twice() {
     let wharf = Wharf::new();
     wharf.start("one", &[], &["bash", "--norc"]);
-    wharf.ok(&["send", "one", "read wait", "--wait=submitted"]);
+    wharf.ok(&["send", "one", "cat > /dev/null", "--wait=submitted"]);
+    wharf.ok(&["wait", "one", "--until", "working", "--timeout", "20"]);
     let sending = wharf
         .command(&["send", "one", "echo m$((20 + 1))m", "--json"])
         .stdout(Stdio::piped())
@@ -124,7 +125,7 @@ fn a_daemon_that_dies_meanwhile_is_replaced_and_nothing_is_sent_twice() {
     let queued = || wharf.json(&["messages", "one", "--json"]).as_array().unwrap().len() == 2;
     assert!(until(queued), "it is in the queue");
     wharf.kill_daemon();
-    wharf.ok(&["keys", "one", "Enter"]);
+    wharf.ok(&["keys", "one", "C-d"]);
     let ran = Ran::from(sending.wait_with_output().unwrap());
     assert_eq!((ran.code, receipt(&ran)["status"].as_str()), (0, Some("confirmed")), "{ran:#?}");
     wharf.until_log("one", "m21m");
@@ -183,4 +184,21 @@ fn two_senders_and_a_daemon_that_keeps_dying_double_and_mix_nothing() {
             other => panic!("{text} is {other}"),
         }
     }
+}
+
+#[test]
+fn a_draft_of_somebody_attached_is_waited_for() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["bash", "--norc"]);
+    wharf.ok(&["wait", "one", "--until", "idle", "--timeout", "20"]);
+    let mut pty = Pty::spawn(wharf.command(&["attach", "one"]), (80, 24));
+    pty.until("attached to one");
+    pty.type_in(b"echo half");
+    pty.until("echo half");
+    let ran = wharf.run(&["send", "one", "echo whole", "--timeout", "2s", "--json"]);
+    assert_eq!((ran.code, receipt(&ran)["status"].as_str()), (12, Some("expired")), "{ran:#?}");
+    pty.type_in(b"-$((40 + 2))\r");
+    pty.until("half-42");
+    wharf.ok(&["send", "one", "echo wh$((1 + 1))le", "--timeout", "20s"]);
+    pty.until("wh2le");
 }

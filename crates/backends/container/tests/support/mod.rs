@@ -12,6 +12,7 @@ use wharf_backend::{Backend, Connection, Launch};
 use wharf_container::{ContainerBackend, Flavour, Options};
 use wharf_model::{Container, Home, Millis, SessionId, Spec, Text, Ticket, Volume};
 
+#[allow(unused_imports, reason = "each test uses its own part of it")]
 pub(crate) use engine::{BUSYBOX, IMAGE, TestEngine};
 
 /// A backend to be tried. Its containers see the case's directory at its own path, and their processes are seen from here,

@@ -11,12 +11,21 @@ use wharf_backend::{Backend, Connection, Launch, Stop};
 use wharf_model::{ExitRecord, Home, Millis, Offset, Reason, SessionId, Spec, Text, Ticket};
 use wharf_tmux::{Options, TmuxBackend};
 
-/// One instance. Its sessions are stopped by the tests; the server goes with the last of them.
+/// One instance.
 pub(crate) struct Instance {
     root: PathBuf,
     home: Home,
     pub(crate) backend: TmuxBackend,
     _kept: tempfile::TempDir,
+}
+
+/// Where a test fails, nothing is left of it either.
+impl Drop for Instance {
+    fn drop(&mut self) {
+        if self.server_dir().exists() {
+            self.tmux(&["kill-server"]);
+        }
+    }
 }
 
 /// A session of it.

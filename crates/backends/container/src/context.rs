@@ -1,0 +1,229 @@
+//! What an image is built from: a directory as one stream, without what its `.dockerignore` names.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use futures_util::Stream;
+use tokio::sync::mpsc;
+use wharf_model::{Code, Failure};
+
+/// How many pieces of the stream wait for the engine at most.
+const AHEAD: usize = 16;
+/// How large a piece is.
+const PIECE: usize = 64 << 10;
+
+/// A directory to build from, and the file in it that says how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Context {
+    dir: PathBuf,
+    /// The name of the Dockerfile below it.
+    pub(crate) file: String,
+}
+
+impl Context {
+    /// The context that a path names: a directory with a Dockerfile, or a Dockerfile in a directory.
+    pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
+        let missing = |why: &str| {
+            Failure::new(Code::NotFound, format!("cannot build from {}: {why}", path.display()))
+                .hint("name a directory with a Dockerfile, or the Dockerfile")
+        };
+        let found = path.canonicalize().map_err(|error| missing(&error.to_string()))?;
+        let file = if found.is_dir() { found.join("Dockerfile") } else { found };
+        let name = file
+            .file_name()
+            .and_then(|name| name.to_str())
+            .ok_or_else(|| missing("its name is not UTF-8"))?;
+        let dir = file.parent().ok_or_else(|| missing("it is in no directory"))?;
+        if !file.is_file() {
+            return Err(missing("there is no Dockerfile"));
+        }
+        Ok(Self { dir: dir.to_owned(), file: name.to_owned() })
+    }
+
+    /// The stream. It is made as it is read.
+    pub(crate) fn stream(&self) -> impl Stream<Item = io::Result<bytes::Bytes>> + Send + 'static {
+        let (pieces, stream) = mpsc::channel(AHEAD);
+        let (dir, file) = (self.dir.clone(), self.file.clone());
+        tokio::task::spawn_blocking(move || {
+            let mut out = io::BufWriter::with_capacity(PIECE, Pieces(pieces.clone()));
+            if let Err(error) = pack(&dir, &file, &mut out).and_then(|()| out.flush()) {
+                // Whoever reads is gone, or is told.
+                let _ = pieces.blocking_send(Err(error));
+            }
+        });
+        futures_util::stream::unfold(stream, async |mut stream: mpsc::Receiver<_>| {
+            stream.recv().await.map(|piece| (piece, stream))
+        })
+    }
+}
+
+struct Pieces(mpsc::Sender<io::Result<bytes::Bytes>>);
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let sent = self.0.blocking_send(Ok(bytes::Bytes::copy_from_slice(bytes)));
+        sent.map(|()| bytes.len()).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Packs a directory. Links stay links: nothing outside of it is read.
+fn pack(dir: &Path, file: &str, out: impl Write) -> io::Result<()> {
+    let ignored = Ignored::read(dir);
+    let mut tar = tar::Builder::new(out);
+    tar.follow_symlinks(false);
+    let mut open = vec![PathBuf::new()];
+    while let Some(below) = open.pop() {
+        for entry in std::fs::read_dir(dir.join(&below))? {
+            let entry = entry?;
+            let (path, kind) = (below.join(entry.file_name()), entry.file_type()?);
+            if ignored.has(&path) && path != Path::new(file) {
+                // What is taken back in may be deeper.
+                if kind.is_dir() && ignored.takes_back {
+                    open.push(path);
+                }
+                continue;
+            }
+            if kind.is_dir() {
+                tar.append_dir(&path, dir.join(&path))?;
+                open.push(path);
+            } else if kind.is_file() || kind.is_symlink() {
+                tar.append_path_with_name(dir.join(&path), &path)?;
+            }
+        }
+    }
+    tar.finish()
+}
+
+/// The patterns of a `.dockerignore`, in order; the last one that fits decides.
+#[derive(Debug, Default)]
+struct Ignored {
+    patterns: Vec<(bool, Vec<String>)>,
+    takes_back: bool,
+}
+
+impl Ignored {
+    fn read(dir: &Path) -> Self {
+        Self::parse(&std::fs::read_to_string(dir.join(".dockerignore")).unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Self {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let patterns: Vec<(bool, Vec<String>)> = lines
+            .map(|line| {
+                let (out, line) = line.strip_prefix('!').map_or((true, line), |rest| (false, rest.trim()));
+                (out, line.split('/').filter(|part| !matches!(*part, "" | ".")).map(str::to_owned).collect())
+            })
+            .collect();
+        let takes_back = patterns.iter().any(|(out, _)| !out);
+        Self { patterns, takes_back }
+    }
+
+    fn has(&self, path: &Path) -> bool {
+        let parts: Vec<String> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        // A pattern that fits a directory fits all that is in it.
+        let fits = |pattern: &[String]| (1..=parts.len()).any(|end| path_fits(pattern, &parts[..end]));
+        self.patterns.iter().rev().find(|(_, pattern)| fits(pattern)).is_some_and(|(out, _)| *out)
+    }
+}
+
+fn path_fits(pattern: &[String], parts: &[String]) -> bool {
+    match (pattern.split_first(), parts.split_first()) {
+        (None, None) => true,
+        (Some((first, rest)), _) if first == "**" => {
+            path_fits(rest, parts)
+                || parts.split_first().is_some_and(|(_, deeper)| path_fits(pattern, deeper))
+        }
+        (Some((first, rest)), Some((part, deeper))) => {
+            part_fits(first.as_bytes(), part.as_bytes()) && path_fits(rest, deeper)
+        }
+        _ => false,
+    }
+}
+
+fn part_fits(pattern: &[u8], part: &[u8]) -> bool {
+    match (pattern.split_first(), part.split_first()) {
+        (None, None) => true,
+        (Some((b'*', rest)), _) => {
+            part_fits(rest, part) || part.split_first().is_some_and(|(_, deeper)| part_fits(pattern, deeper))
+        }
+        (Some((b'?', rest)), Some((_, deeper))) => part_fits(rest, deeper),
+        (Some((wanted, rest)), Some((is, deeper))) => wanted == is && part_fits(rest, deeper),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_say_what_stays_out() {
+        let ignored =
+            Ignored::parse("# comment\nnode_modules\n*.log\n**/cache\ndocs/*\n!docs/keep.md\n/top\n");
+        for (path, out) in [
+            ("node_modules/x/y.js", true),
+            ("src/node_modules/x", false),
+            ("a.log", true),
+            ("deep/a.log", false),
+            ("cache", true),
+            ("a/b/cache/c", true),
+            ("docs/a.md", true),
+            ("docs/keep.md", false),
+            ("top", true),
+            ("src/main.rs", false),
+        ] {
+            assert_eq!(ignored.has(Path::new(path)), out, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_context_is_a_directory_or_a_file_in_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        assert_eq!(Context::of(&root).unwrap_err().code, Code::NotFound);
+        std::fs::write(root.join("Dockerfile"), "FROM scratch\n").unwrap();
+        std::fs::write(root.join("other.docker"), "FROM scratch\n").unwrap();
+        assert_eq!(Context::of(&root).unwrap().file, "Dockerfile");
+        assert_eq!(Context::of(&root.join("other.docker")).unwrap().file, "other.docker");
+    }
+
+    #[test]
+    fn what_is_packed_is_what_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        std::fs::create_dir_all(root.join("src/deep")).unwrap();
+        for file in ["Dockerfile", "src/deep/a", "secret", ".dockerignore"] {
+            std::fs::write(root.join(file), "secret\n").unwrap();
+        }
+        std::os::unix::fs::symlink("/etc/passwd", root.join("link")).unwrap();
+        let mut packed = Vec::new();
+        pack(root, "Dockerfile", &mut packed).unwrap();
+        let mut archive = tar::Archive::new(packed.as_slice());
+        let mut names: Vec<(String, u64)> = archive
+            .entries()
+            .unwrap()
+            .map(|entry| {
+                let entry = entry.unwrap();
+                (entry.path().unwrap().display().to_string(), entry.size())
+            })
+            .collect();
+        names.sort();
+        let expected = [
+            (".dockerignore", 7),
+            ("Dockerfile", 7),
+            ("link", 0),
+            ("src/", 0),
+            ("src/deep/", 0),
+            ("src/deep/a", 7),
+        ];
+        let expected: Vec<_> = expected.iter().map(|(name, size)| ((*name).to_owned(), *size)).collect();
+        let trimmed = |all: &[(String, u64)]| -> Vec<(String, u64)> {
+            all.iter().map(|(name, size)| (name.trim_end_matches('/').to_owned(), *size)).collect()
+        };
+        assert_eq!(trimmed(&names), trimmed(&expected));
+    }
+}

@@ -1,0 +1,127 @@
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use rustix::thread::UnshareFlags;
+use wharf_model::{Code, Failure, Network};
+
+use super::{calls, files, namespace, network, privileges, view};
+use crate::rules::{InForce, Namespace};
+use crate::{Result, Rules, STEP};
+
+/// Runs `RULES -- COMMAND…`, or `RULES --check`, which only says whether the rules can be kept.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.collect();
+    let (rules, rest) = match arguments.as_slice() {
+        [rules, rest @ ..] if !rest.is_empty() => (rules, rest),
+        _ => {
+            return told(&Failure::new(
+                Code::Invalid,
+                "this is a step of Wharf's own, and not for use by hand",
+            ));
+        }
+    };
+    let text = rules.as_encoded_bytes();
+    let rules: Rules = match serde_json::from_slice(text) {
+        Ok(rules) => rules,
+        Err(error) => return told(&Failure::new(Code::Invalid, format!("the rules are odd: {error}"))),
+    };
+    match rest {
+        [check] if check == "--check" => checked(apply_or_wrap(&rules, rest)),
+        [dashes, command @ ..] if dashes == "--" && !command.is_empty() => {
+            match apply_or_wrap(&rules, rest) {
+                Ok(_) => told(&ran(command)),
+                Err(failure) => told(&failure),
+            }
+        }
+        _ => told(&Failure::new(Code::Invalid, "there is no command")),
+    }
+}
+
+/// Says by standard output what is in force, or why not.
+fn checked(outcome: Result<InForce>) -> ExitCode {
+    let (json, code) = match outcome {
+        Ok(in_force) => (serde_json::to_string(&in_force), ExitCode::SUCCESS),
+        Err(failure) => (serde_json::to_string(&failure), ExitCode::FAILURE),
+    };
+    // The asker may have left.
+    let _ = writeln!(std::io::stdout(), "{}", json.unwrap_or_default());
+    code
+}
+
+/// Says a failure to the session's own output.
+fn told(failure: &Failure) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "wharf: {}", failure.message);
+    ExitCode::from(failure.code.exit_code())
+}
+
+fn apply_or_wrap(rules: &Rules, rest: &[OsString]) -> Result<InForce> {
+    if rules.network == Network::Loopback && rules.namespace == Namespace::Bubblewrap {
+        // It calls this step again, in a network that is closed already.
+        return Err(wrap(rules, rest));
+    }
+    apply(rules)
+}
+
+/// Gives up everything that the rules do not give.
+fn apply(rules: &Rules) -> Result<InForce> {
+    if let Some(dir) = &rules.temporary {
+        let made = std::fs::DirBuilder::new().mode(0o700).create(dir.as_path());
+        // It is there from an earlier run, or its session is not there yet, as in a check.
+        drop(made);
+    }
+    let modes = own_namespaces(rules)?;
+    privileges::drop_all()?;
+    let signals = files::restrict(rules)?;
+    calls::restrict(rules.network)?;
+    Ok(InForce { signals, modes })
+}
+
+/// A network of its own where it is asked for, and a closed view of the files where that can be had. Says whether it is.
+fn own_namespaces(rules: &Rules) -> Result<bool> {
+    let mut flags = UnshareFlags::NEWNS;
+    if rules.network == Network::Loopback {
+        flags |= UnshareFlags::NEWNET;
+    }
+    let entered = namespace::enter(flags);
+    if rules.network == Network::Loopback {
+        let cannot = |error: io::Error| {
+            let message = format!("no network of its own can be had: {error}");
+            Failure::new(Code::Unsupported, message).hint(network::HINT)
+        };
+        entered.map_err(cannot)?;
+        network::raise_loopback().map_err(cannot)?;
+    } else if entered.is_err() {
+        return Ok(false);
+    }
+    let writable: Vec<PathBuf> =
+        rules.write.iter().chain(&rules.temporary).map(|path| path.as_path().to_owned()).collect();
+    // Landlock holds either way; what this adds is said, or said to be missing.
+    Ok(view::close(&writable).is_ok())
+}
+
+/// Becomes the command; returns only why that failed.
+fn ran(command: &[OsString]) -> Failure {
+    let error = Command::new(&command[0]).args(&command[1..]).exec();
+    let code = if error.kind() == std::io::ErrorKind::NotFound {
+        Code::CommandNotFound
+    } else {
+        Code::NotExecutable
+    };
+    Failure::new(code, format!("cannot run {:?} in the sandbox: {error}", command[0].display().to_string()))
+}
+
+/// Becomes bubblewrap, which makes the network and runs this step in it; returns only why that failed.
+fn wrap(rules: &Rules, rest: &[OsString]) -> Failure {
+    let inner = Rules { network: Network::Open, namespace: Namespace::Own, ..rules.clone() };
+    let json = serde_json::to_string(&inner).unwrap_or_default();
+    // Kept across everything that bubblewrap does, so that it is this very program that goes on.
+    let own = std::env::current_exe().unwrap_or_else(|_| "wharf-holder".into());
+    let mut command = Command::new("bwrap");
+    command.args(["--dev-bind", "/", "/", "--unshare-net", "--"]).arg(own).arg(STEP).arg(OsStr::new(&json));
+    let error = command.args(rest).exec();
+    Failure::new(Code::Unsupported, format!("bubblewrap cannot be run: {error}")).hint(network::HINT)
+}

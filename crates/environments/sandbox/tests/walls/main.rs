@@ -1,0 +1,7 @@
+//! What the kernel keeps a sandbox from.
+
+mod files;
+mod network;
+mod others;
+mod refusals;
+mod support;
