@@ -16,6 +16,9 @@ const RANKS: &[(&str, u32)] = &[
     ("wharf-container", 4),
     // What is above a holder's socket is the same wherever the holder sits.
     ("wharf-tmux", 4),
+    // They rewrite what any place is told; only their tests know one.
+    ("wharf-nix", 4),
+    ("wharf-sandbox", 4),
     ("wharf-api", 3),
     ("wharf-engine", 4),
     // Ships nowhere: what tests talk to. Its own tests drive the engine.
@@ -43,6 +46,8 @@ const NARROW: &[(&str, &[&str])] = &[
 const OWNERS: &[(&str, &[&str])] = &[
     ("rusqlite", &["wharf-store"]),
     ("bollard", &["wharf-container"]),
+    ("landlock", &["wharf-sandbox"]),
+    ("seccompiler", &["wharf-sandbox"]),
     ("axum", &["wharf-server"]),
     ("alacritty_terminal", &["wharf-screen"]),
     ("clap", &["wharf-cli"]),
@@ -53,6 +58,8 @@ const OWNERS: &[(&str, &[&str])] = &[
             "wharf-local",
             "wharf-container",
             "wharf-tmux",
+            "wharf-nix",
+            "wharf-sandbox",
             "wharf-engine",
             "wharf-api",
             "wharf-server",

@@ -15,6 +15,10 @@ struct Need {
 const NEEDS: &[Need] = &[
     Need { program: "cc", package: "gcc", by: "the build of SQLite, the benchmark's floor" },
     Need { program: "tmux", package: "tmux", by: "the tests of sessions in panes, the benchmark" },
+    Need { program: "nix", package: "nix-bin", by: "the tests of dev shells" },
+    Need { program: "bwrap", package: "bubblewrap", by: "the test of a sandbox that it helps" },
+    Need { program: "git", package: "git", by: "the tests of dev shells and worktrees" },
+    Need { program: "perl", package: "perl-base", by: "the tests of sandboxes" },
     Need { program: "asciinema", package: "asciinema", by: "the test that plays an exported recording" },
     Need { program: "ps", package: "procps", by: "scripts of the tests" },
     Need { program: "node", package: "nodejs", by: "the suite over real agents" },

@@ -95,7 +95,8 @@ impl Profiles {
     /// The profile of a command line; the generic one where none knows it.
     pub fn for_argv(&self, argv: &[Text]) -> Arc<Profile> {
         let known = |name: &String| self.all.values().find(|profile| profile.programs.contains(name));
-        let found = program::names(argv).iter().find_map(known).or_else(|| self.all.get(GENERIC));
+        let names = if program::is_script(argv) { Vec::new() } else { program::names(argv) };
+        let found = names.iter().find_map(known).or_else(|| self.all.get(GENERIC));
         Arc::clone(found.expect("the generic profile is built in"))
     }
 }

@@ -43,6 +43,25 @@ pub(crate) fn names(argv: &[Text]) -> Vec<String> {
     names.into_iter().map(|(name, _)| name).collect()
 }
 
+/// Whether a command line has a shell run something and end, in place of talking to somebody.
+pub(crate) fn is_script(argv: &[Text]) -> bool {
+    const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "fish", "ash"];
+    const WITH_VALUE: [&str; 7] = ["--rcfile", "--init-file", "-o", "+o", "-O", "+O", "-C"];
+    let Some((program, arguments)) = argv.split_first() else { return false };
+    if !SHELLS.contains(&base(&program.lossy()).as_str()) {
+        return false;
+    }
+    let mut is_value = false;
+    arguments.iter().any(|word| {
+        let word = word.lossy();
+        if std::mem::replace(&mut is_value, WITH_VALUE.contains(&&*word)) {
+            return false;
+        }
+        let (long, option) = (word.starts_with("--"), word.starts_with(['-', '+']));
+        word == "--command" || !option || (!long && word.contains('c'))
+    })
+}
+
 /// The last part of a path, without what marks a script or a Windows program: `/x/codex.js` is `codex`.
 fn base(word: &str) -> String {
     let last = word.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
@@ -66,6 +85,20 @@ fn package(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_that_runs_a_script_talks_to_nobody() {
+        let is = |line: &str| is_script(&line.split(' ').map(Text::from).collect::<Vec<_>>());
+        for line in
+            ["sh -c true", "bash -lc true", "/bin/bash x.sh", "bash -o pipefail -c true", "fish --command x"]
+        {
+            assert!(is(line), "{line}");
+        }
+        for line in ["sh", "-bash", "bash --norc", "bash -i", "bash --rcfile x", "bash -l -o vi", "claude -c"]
+        {
+            assert!(!is(line), "{line}");
+        }
+    }
 
     fn first(line: &str) -> Vec<String> {
         names(&line.split(' ').map(Text::from).collect::<Vec<_>>())

@@ -48,7 +48,7 @@ fn network(text: &str) -> Result<Network, String> {
 
 impl SurroundingsArgs {
     /// The dev shell, where one is asked for.
-    pub(crate) fn nix(&self, dir: &Path) -> Result<Option<Nix>, Failure> {
+    pub(crate) fn nix(&self, dir: &Path) -> Result<Option<Box<Nix>>, Failure> {
         let Some(flake) = &self.nix else { return Ok(None) };
         let flake = flake.to_str().ok_or_else(|| {
             invalid(format!("{} is no flake", flake.display())).hint("-w names a directory that is not UTF-8")
@@ -64,11 +64,11 @@ impl SurroundingsArgs {
         if nix.flake.is_empty() {
             nix.flake = dir.into();
         }
-        Ok(Some(nix))
+        Ok(Some(Box::new(nix)))
     }
 
     /// The sandbox, where one is asked for.
-    pub(crate) fn sandbox(&self) -> Result<Option<Sandbox>, Failure> {
+    pub(crate) fn sandbox(&self) -> Result<Option<Box<Sandbox>>, Failure> {
         if !self.sandbox {
             return Ok(None);
         }
@@ -76,13 +76,14 @@ impl SurroundingsArgs {
             paths.iter().map(|path| crate::start::absolute(path)).collect()
         };
         let (read, write) = (all(&self.sandbox_read)?, all(&self.sandbox_write)?);
-        Ok(Some(Sandbox { read, write, network: self.sandbox_network }))
+        Ok(Some(Box::new(Sandbox { read, write, network: self.sandbox_network })))
     }
 }
 
-/// Makes the dev shell of a spec ready, which may take minutes. Whoever interrupts this ends the build.
+/// Makes the dev shell or the image of a spec ready, which may take minutes. Whoever interrupts this ends the build.
 pub(crate) fn ready(spec: &Spec) -> Result<(), Failure> {
-    if spec.nix.is_none() || spec.container.is_some() {
+    let image = spec.container.as_ref().is_some_and(|container| container.pull != wharf_model::Pull::Never);
+    if spec.nix.is_none() && !image {
         return Ok(());
     }
     // What nix says is for people: a script that reads standard error is not surprised by it.

@@ -19,6 +19,11 @@ impl<'a> Grid<'a> {
         Self { columns: heading.len(), cells: heading.iter().map(|&word| word.into()).collect() }
     }
 
+    /// Makes room for that many rows at once: growing by and by costs as much as the rows.
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.cells.reserve_exact(rows * self.columns);
+    }
+
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
         let plain = |cell: &str| cell.bytes().all(|byte| (b' '..=b'~').contains(&byte));
         self.clean_row(cells.map(|cell| if plain(&cell) { cell.into() } else { clean(&cell).into() }));

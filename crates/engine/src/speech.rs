@@ -144,7 +144,7 @@ impl Engine {
     /// Sends a message, waits for the end of the turn, and returns what the agent answered.
     pub async fn ask(&self, key: &str, text: String, manner: Manner, within: Duration) -> Result<Reply> {
         let deadline = Instant::now() + within;
-        let typist = self.typist(key).await?;
+        let mut typist = self.typist(key).await?;
         let mut record =
             transcript(&typist.shared, &typist.handle, &typist.attention.profile, SystemTime::now()).await;
         let sent = self.send(key, text.clone(), manner).await?;
@@ -174,7 +174,12 @@ impl Engine {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        let lines = self.capture(key, wharf_screen::What::All, wharf_screen::Format::Plain).await?;
+        let mut lines = self.capture(key, wharf_screen::What::All, wharf_screen::Format::Plain).await?;
+        if let Some(seen) = typist.look().await.ok().filter(|seen| seen.composer.is_none()) {
+            // What stands before the cursor is the next prompt, and no answer.
+            let end = lines.trim_end().strip_suffix(seen.before_cursor().trim_end()).map(str::len);
+            lines.truncate(end.unwrap_or(lines.len()));
+        }
         Ok(Reply {
             text: spoken(&lines, &text, &typist.attention.profile),
             source: "screen".to_owned(),

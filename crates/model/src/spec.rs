@@ -96,10 +96,10 @@ pub struct Spec {
     pub control_others: bool,
     /// The Nix dev shell that the command runs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nix: Option<Nix>,
+    pub nix: Option<Box<Nix>>,
     /// What the command may touch of this host; all that the user may when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<Sandbox>,
+    pub sandbox: Option<Box<Sandbox>>,
     /// What environments made of it, in words; filled in at each start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_force: Vec<String>,

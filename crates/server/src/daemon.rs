@@ -5,7 +5,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use wharf_api::private_directory;
 use wharf_backend::Backend;
-use wharf_container::{ContainerBackend, Flavour};
+use wharf_container::{ContainerBackend, Flavour, Images};
 use wharf_engine::{Config, Engine};
 use wharf_local::LocalBackend;
 use wharf_model::{Code, Failure, Home};
@@ -141,6 +141,7 @@ impl Daemon {
         config.environments = vec![
             Arc::new(NixEnvironment::new(home)),
             Arc::new(SandboxEnvironment::new(wharf_local::holder_program())),
+            Arc::new(Images::new(home)),
         ];
         let engine = Engine::open(config)
             .await

@@ -1,5 +1,6 @@
 //! An engine, asked with a deadline for every question.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bollard::errors::Error;
@@ -7,6 +8,7 @@ use bollard::models::{ContainerCreateBody, ImageInspect};
 use bollard::query_parameters::{CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder};
 use bollard::{API_DEFAULT_VERSION, Docker};
 use futures_util::StreamExt;
+use tokio::sync::OnceCell;
 use wharf_model::{Code, Failure};
 
 use crate::endpoint::Endpoint;
@@ -22,8 +24,7 @@ const WORK: Duration = Duration::from_secs(60);
 pub(crate) struct Engine {
     pub(crate) docker: Docker,
     endpoint: Endpoint,
-    /// Whether it runs as a user: then root in a container is that user.
-    pub(crate) rootless: bool,
+    rootless: Arc<OnceCell<bool>>,
 }
 
 impl Engine {
@@ -47,11 +48,7 @@ impl Engine {
         let docker = tokio::time::timeout(ASK, docker.negotiate_version()).await;
         let docker = docker.map_err(|_| down(format!("it is silent for {} s", ASK.as_secs())))?;
         let docker = docker.map_err(|error| down(why(&error)))?;
-        let info = tokio::time::timeout(ASK, docker.info()).await;
-        let info = info.map_err(|_| down(format!("it is silent for {} s", ASK.as_secs())))?;
-        let options = info.map_err(|error| down(why(&error)))?.security_options.unwrap_or_default();
-        let rootless = options.iter().any(|option| option.contains("rootless"));
-        Ok(Self { docker, endpoint: endpoint.clone(), rootless })
+        Ok(Self { docker, endpoint: endpoint.clone(), rootless: Arc::default() })
     }
 
     /// Where it listens.
@@ -62,6 +59,15 @@ impl Engine {
     /// Whether it still answers.
     pub(crate) async fn ping(&self) -> Result<(), Failure> {
         self.within(ASK, "ping", self.docker.ping()).await.map(drop)
+    }
+
+    /// Whether it runs as a user: then root in a container is that user. Asked once: some engines take long to say.
+    pub(crate) async fn rootless(&self) -> Result<bool, Failure> {
+        let ask = async || {
+            let info = self.within(WORK, "info", self.docker.info()).await?;
+            Ok(info.security_options.unwrap_or_default().iter().any(|option| option.contains("rootless")))
+        };
+        self.rootless.get_or_try_init(ask).await.copied()
     }
 
     /// Its version, and that of the API which is spoken with it.

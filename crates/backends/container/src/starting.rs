@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_backend::{Connection, Launch, Result};
+use wharf_backend::{Connection, Launch, Progress, Result};
 use wharf_holder::wire::Start;
 use wharf_local::held;
 use wharf_model::{Code, Container, Failure, Limits, Millis, Scope, ScopeKind, Text, Ticket};
@@ -46,7 +46,7 @@ impl Starting {
             );
         };
         let engine = place.engine().await?;
-        let image = image::ensure(&engine, &container).await?;
+        let image = image::ensure(&engine, &container, &Progress::default()).await?;
         let ticket = Ticket {
             id: launch.id,
             name: launch.name,
@@ -79,7 +79,7 @@ impl Starting {
     }
 
     async fn begin(&mut self) -> Result<Arc<dyn Connection>> {
-        let (user, shared) = self.user();
+        let (user, shared) = self.user().await?;
         self.rooms.furnish(self.ticket.run, shared)?;
         let birth = Birth::expect(&self.rooms.room(), shared)?;
         self.rooms.write_ticket(&self.ticket)?;
@@ -112,12 +112,13 @@ impl Starting {
     }
 
     /// Who the command is, and whether that is somebody else than we are.
-    fn user(&self) -> (String, bool) {
+    async fn user(&self) -> Result<(String, bool)> {
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let own = if self.engine.rootless { "0:0".to_owned() } else { format!("{}:{}", own.0, own.1) };
+        let own =
+            if self.engine.rootless().await? { "0:0".to_owned() } else { format!("{}:{}", own.0, own.1) };
         match &self.container.user {
-            Some(user) => (user.clone(), *user != own),
-            None => (own, false),
+            Some(user) => Ok((user.clone(), *user != own)),
+            None => Ok((own, false)),
         }
     }
 

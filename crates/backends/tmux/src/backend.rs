@@ -19,7 +19,7 @@ use wharf_model::{Capabilities, Code, Failure, Home, Millis, Scope, Size, Text, 
 use crate::door::Door;
 use crate::geometry;
 use crate::guest::Foreign;
-use crate::server::Server;
+use crate::server::{self, Server};
 use crate::target::Target;
 
 /// How long a holder may take to start a command.
@@ -88,6 +88,10 @@ impl TmuxBackend {
             let door = Door::open(self.server.dir(), &name)?;
             match self.order(session, size, &name).await {
                 Ok(()) => return door.both().await,
+                Err(failure) if failure.code == Code::Unreachable && server::out_of_terminals() => {
+                    return Err(Failure::new(Code::Exhausted, format!("cannot open a terminal: {failure}"))
+                        .hint("the system is out of terminals: raise kernel.pty.max"));
+                }
                 Err(failure) if failure.code == Code::Unreachable && attempt < ATTEMPTS => {
                     tokio::time::sleep(PAUSE * (1 << attempt)).await;
                     attempt += 1;

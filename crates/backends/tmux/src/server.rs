@@ -136,6 +136,15 @@ impl Server {
     }
 }
 
+/// Whether the system has no terminal left: tmux says only that it could not fork.
+pub(crate) fn out_of_terminals() -> bool {
+    let number = |name: &str| {
+        let text = fs::read_to_string(format!("/proc/sys/kernel/pty/{name}")).ok()?;
+        text.trim().parse::<u64>().ok()
+    };
+    number("nr").zip(number("max")).is_some_and(|(used, most)| used >= most)
+}
+
 /// Runs tmux to its end, with a deadline.
 pub(crate) async fn output(command: &mut Command) -> Result<String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);

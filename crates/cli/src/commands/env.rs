@@ -59,8 +59,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
         let request = changes(&args)?;
         call::again(async |client| client.set_env(name, &request).await)?;
         output::note(format!(
-            "{}: holds for `wharf exec` and for the next start; the command that runs keeps what it has",
-            name
+            "{name}: holds for `wharf exec` and for the next start; the command that runs keeps what it has"
         ));
         return Ok(0);
     }
@@ -87,7 +86,7 @@ fn prepare(args: &Prepare) -> Done {
     spec.nix = args.surroundings.nix(dir.as_path())?;
     spec.sandbox = args.surroundings.sandbox()?;
     if spec.nix.is_none() && spec.sandbox.is_none() {
-        spec.nix = Some(Nix { flake: dir, ..Nix::default() });
+        spec.nix = Some(Box::new(Nix { flake: dir, ..Nix::default() }));
     }
     let ready = surroundings::prepare(&spec, |step| output::note(step))?;
     if args.json {

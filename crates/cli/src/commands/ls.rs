@@ -59,7 +59,8 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     if args.quiet {
         output::text(&shown.flat_map(|row| [row.name, "\n"]).collect::<String>())?;
     } else {
-        output::table(&listing(shown))?;
+        let most = text.bytes().filter(|byte| *byte == b'\n').count();
+        output::table(&listing(shown, most))?;
     }
     Ok(0)
 }
@@ -84,9 +85,10 @@ fn is_over(state: &str) -> bool {
     [State::Exited, State::Lost].iter().any(|over| over.as_str() == word)
 }
 
-fn listing<'a>(rows: impl Iterator<Item = Row<'a>>) -> Grid<'a> {
+fn listing<'a>(rows: impl Iterator<Item = Row<'a>>, most: usize) -> Grid<'a> {
     let (now, home) = (now(), std::env::var("HOME").unwrap_or_default());
     let mut table = Grid::new(&["NAME", "GROUP", "STATE", "PID", "ATTACHED", "AGE", "DIR", "COMMAND"]);
+    table.reserve(most);
     let dash = |text: &'a str| Cow::Borrowed(if text.is_empty() { "-" } else { text });
     for row in rows {
         // What comes as rows is clean already.
@@ -142,7 +144,7 @@ mod tests {
     #[test]
     fn a_row_is_a_line_of_the_table() {
         let text = format!("{}a\t\texited 3\t\t0\t1\t/x\tsh\n", rows::HEADING);
-        let table = listing(rows::read(&text).unwrap()).text(None);
+        let table = listing(rows::read(&text).unwrap(), 1).text(None);
         let line = table.lines().nth(1).unwrap();
         assert!(line.starts_with("a     -      exited 3  -    0         "), "{line}");
         assert!(line.ends_with("  /x   sh"), "{line}");

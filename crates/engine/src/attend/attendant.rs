@@ -264,7 +264,8 @@ impl Attendant {
             }
             if let Some(state) = told.state {
                 let evidence = format!("the stream told {}", told.kind);
-                let saying = Saying { state, rule: told.kind, evidence };
+                let movement = format!("{evidence} at {offset:?}");
+                let saying = Saying { state, rule: told.kind, evidence, movement };
                 self.judge.hear(Source::Agent, Some(saying), Instant::now());
             }
         }
@@ -351,6 +352,7 @@ impl Attendant {
     fn tidings(&mut self) {
         for told in std::mem::take(&mut *lock(&self.attention.told)) {
             if let Some(saying) = told.saying() {
+                self.turned |= saying.state == State::Working;
                 self.judge.hear(Source::Agent, Some(saying), Instant::now());
             }
         }
@@ -395,10 +397,15 @@ impl Attendant {
         }
         for source in [Source::Terminal, Source::Process, Source::Screen] {
             let found = findings.iter().find(|finding| finding.source == source);
-            let saying = found.map(|finding| Saying {
-                state: finding.state,
-                rule: finding.rule.clone(),
-                evidence: finding.evidence.clone(),
+            let saying = found.map(|found| {
+                let agree =
+                    findings.iter().filter(|other| other.source == source && other.state == found.state);
+                Saying {
+                    state: found.state,
+                    rule: found.rule.clone(),
+                    evidence: found.evidence.clone(),
+                    movement: agree.map(|other| other.evidence.as_str()).collect::<Vec<_>>().join(" "),
+                }
             });
             self.judge.hear(source, saying, at);
         }

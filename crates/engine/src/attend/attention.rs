@@ -48,6 +48,8 @@ pub(crate) struct Attention {
     pub(crate) hooked: AtomicBool,
     /// Until when a turn is expected that a message has begun and that does not show yet.
     expected: Mutex<Option<Instant>>,
+    /// When a turn was last seen.
+    turned: Mutex<Option<Instant>>,
     /// When we last typed, to tell it from what others type.
     pub(crate) typed: Mutex<Millis>,
     /// Everything before this place in the log was dealt with: answered, and made into events.
@@ -65,7 +67,8 @@ pub(crate) struct Told {
 impl Told {
     pub(crate) fn saying(&self) -> Option<Saying> {
         let state = self.state?;
-        Some(Saying { state, rule: self.kind.clone(), evidence: self.evidence.clone() })
+        let movement = format!("{} {}", self.kind, self.evidence);
+        Some(Saying { state, rule: self.kind.clone(), evidence: self.evidence.clone(), movement })
     }
 }
 
@@ -101,6 +104,7 @@ impl Attention {
             prompt: Mutex::new(None),
             hooked: AtomicBool::new(false),
             expected: Mutex::new(None),
+            turned: Mutex::new(None),
             typed: Mutex::new(Millis(0)),
             answered: AtomicU64::new(answered.0),
             at_work: Mutex::new(AtWork::default()),
@@ -230,13 +234,22 @@ impl Attention {
     }
 
     /// A message was taken: what looks idle is so no longer, until the turn has shown or does not come.
-    pub(crate) fn expect_turn(&self) {
+    ///
+    /// Whether it is still to come: a turn that was seen since the key was pressed is not waited for again.
+    pub(crate) fn expect_turn(&self, pressed: Instant) -> bool {
+        if lock(&self.turned).is_some_and(|at| at >= pressed) {
+            return false;
+        }
         *lock(&self.expected) = Some(Instant::now() + EXPECTED);
         self.tidings.notify_one();
+        true
     }
 
     /// Whether a turn is expected; not any more once it has been seen.
     pub(crate) fn expects_turn(&self, seen: bool) -> Option<Instant> {
+        if seen {
+            *lock(&self.turned) = Some(Instant::now());
+        }
         let mut expected = lock(&self.expected);
         expected.take_if(|until| seen || Instant::now() >= *until);
         *expected

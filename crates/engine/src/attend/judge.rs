@@ -28,6 +28,7 @@ struct Held {
     moment: Millis,
     rule: String,
     evidence: String,
+    movement: String,
     verdict: String,
 }
 
@@ -36,6 +37,8 @@ pub(crate) struct Saying {
     pub(crate) state: State,
     pub(crate) rule: String,
     pub(crate) evidence: String,
+    /// Everything by which the source says so: when that changes, the claim is a fresh one.
+    pub(crate) movement: String,
 }
 
 impl Judge {
@@ -56,10 +59,10 @@ impl Judge {
             Some(place) if self.held[place].state == saying.state => {
                 let held = &mut self.held[place];
                 // A rule that goes on matching says nothing new; one that sees movement does.
-                if held.evidence != saying.evidence || held.rule != saying.rule {
+                if held.movement != saying.movement {
                     held.renewed = at;
                 }
-                (held.rule, held.evidence) = (saying.rule, saying.evidence);
+                (held.rule, held.evidence, held.movement) = (saying.rule, saying.evidence, saying.movement);
             }
             _ => {
                 if let Some(place) = place {
@@ -73,6 +76,7 @@ impl Judge {
                     moment: now(),
                     rule: saying.rule,
                     evidence: saying.evidence,
+                    movement: saying.movement,
                     verdict: String::new(),
                 };
                 let place = self.held.partition_point(|other| other.source < source);
@@ -105,6 +109,12 @@ impl Judge {
                 }
                 self.held[rival].verdict = format!("{} is trusted more", against.source.as_str());
             }
+        }
+        // What an agent told once does not come back when something newer has overruled it.
+        let overruled = self.held[0].source == Source::Agent && self.held[0].verdict.starts_with("older");
+        if overruled && winner > 0 {
+            self.held.remove(0);
+            winner -= 1;
         }
         let won = &self.held[winner];
         let settled = won.since + self.settle;
@@ -183,7 +193,12 @@ mod tests {
         }
 
         fn hear(&mut self, at: u64, source: Source, state: Option<State>, evidence: &str) {
-            let saying = state.map(|state| Saying { state, rule: "r".into(), evidence: evidence.into() });
+            let saying = state.map(|state| Saying {
+                state,
+                rule: "r".into(),
+                evidence: evidence.into(),
+                movement: evidence.into(),
+            });
             self.judge.hear(source, saying, self.start + Duration::from_millis(at));
         }
 
@@ -242,6 +257,22 @@ mod tests {
     }
 
     #[test]
+    fn a_report_that_stands_still_is_kept_fresh_by_what_moves_beside_it() {
+        let mut court = Court::new();
+        for turn in 0..50 {
+            let saying = Saying {
+                state: State::Working,
+                rule: "status".into(),
+                evidence: "OSC 7501 says working".into(),
+                movement: format!("OSC 7501 says working, title {turn}"),
+            };
+            court.judge.hear(Source::Terminal, Some(saying), court.start + Duration::from_millis(turn * 100));
+            court.hear(turn * 100 + 1, Source::Screen, Some(State::Idle), "›");
+            assert_eq!(court.at(turn * 100 + 2), State::Working, "after {turn} turns");
+        }
+    }
+
+    #[test]
     fn an_older_contradiction_never_wins() {
         let mut court = Court::new();
         court.hear(0, Source::Screen, Some(State::Working), "esc");
@@ -252,5 +283,16 @@ mod tests {
         assert_eq!(claims[1].verdict, "agent is trusted more");
         court.hear(20_000, Source::Agent, None, "");
         assert_eq!(court.at(20_000), State::Working);
+    }
+
+    #[test]
+    fn what_was_told_once_does_not_come_back() {
+        let mut court = Court::new();
+        court.hear(0, Source::Agent, Some(State::Asking), "permission.asked");
+        assert_eq!(court.at(0), State::Asking);
+        court.hear(100, Source::Process, Some(State::Idle), "owns the terminal");
+        assert_eq!(court.at(1_500), State::Idle);
+        court.hear(2_000, Source::Process, Some(State::Working), "another owns it");
+        assert_eq!(court.at(2_000), State::Working);
     }
 }

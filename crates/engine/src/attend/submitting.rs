@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wharf_model::{Code, Failure, Message, Millis, Progress, State};
+use wharf_model::{Code, Failure, Message, Millis, Progress, Source, State};
 
 use super::courier::{Courier, SETTLED};
 use super::proof::{Place, Proof, turned};
@@ -50,7 +50,7 @@ impl Courier {
             self.typist.still(SETTLED.0, Instant::now() + SETTLED.1).await?;
         }
         let mut facts = Facts { attempts: 0, offset: Some(seen.offset), ..Facts::default() };
-        let submitted = now();
+        let (submitted, pressed) = (now(), Instant::now());
         let before = seen.generation;
         for (index, patience) in PRESSES.into_iter().enumerate() {
             facts.attempts = index as u32 + 1;
@@ -60,8 +60,8 @@ impl Courier {
             attention.step(&message.id, Progress::Submitted, evidence, step)?;
             let found = self.prove(message, proof, submitted, before, patience).await?;
             if let Some(evidence) = found {
+                self.expect_turn(pressed).await;
                 attention.step(&message.id, Progress::Confirmed, evidence, facts)?;
-                attention.expect_turn();
                 return Ok(());
             }
             let seen = self.typist.look().await?;
@@ -73,8 +73,8 @@ impl Courier {
         }
         let last = self.prove(message, proof, submitted, before, PROOF / 2).await?;
         if let Some(evidence) = last {
+            self.expect_turn(pressed).await;
             attention.step(&message.id, Progress::Confirmed, evidence, facts)?;
-            attention.expect_turn();
             return Ok(());
         }
         facts.code = Some(Code::Unconfirmed);
@@ -92,6 +92,18 @@ impl Courier {
             facts,
         )?;
         Ok(())
+    }
+
+    /// Lets the state say that a turn goes on before the receipt says that the message was taken: whoever waits for the
+    /// one and then for rest must not find the rest of before.
+    async fn expect_turn(&mut self, pressed: Instant) {
+        // Only what a screen says is put off by that; an end of the session is the next message's matter.
+        let Ok(seen) = self.typist.look().await else { return };
+        let rests = seen.report.state == State::Idle && seen.report.source == Source::Screen;
+        if self.typist.attention.expect_turn(pressed) && rests {
+            let deadline = Instant::now() + SETTLED.0 * 2;
+            let _ = self.typist.until(deadline, |seen| seen.report.state != State::Idle).await;
+        }
     }
 
     /// Looks for proof for a while.

@@ -4,8 +4,10 @@
 
 mod adoption;
 mod after;
+mod choice;
 mod collecting;
 mod edits;
+mod environments;
 mod history;
 mod lifecycle;
 mod names;

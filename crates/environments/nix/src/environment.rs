@@ -130,6 +130,11 @@ impl Environment for NixEnvironment {
         let Some(nix) = launch.spec.nix.clone() else { return Ok(launch) };
         let (way, mut said) = self.way(&nix, &launch, place, &Progress::default()).await?;
         match way {
+            Way::Wrapped(_) if launch.spec.sandbox.is_some() => {
+                // It needs its daemon's socket and its store, which a sandbox closes.
+                return Err(Failure::unsupported("`nix develop`", "a sandbox")
+                    .hint("leave --nix-wrapped or --sandbox out"));
+            }
             Way::Wrapped(mut argv) => {
                 argv.append(&mut launch.argv);
                 launch.argv = argv;
@@ -139,8 +144,15 @@ impl Environment for NixEnvironment {
                 entry.used_by(&launch.id, &launch.home)?;
                 launch.env = merge(launch.env, &shell.exported(), &launch.spec.env);
                 if let Some(file) = entry.hook().filter(|_| nix.hook) {
+                    let file = Text::from(file);
+                    // Bash reads it from inside.
+                    if let Some(sandbox) = &mut launch.spec.sandbox
+                        && !sandbox.read.contains(&file)
+                    {
+                        sandbox.read.push(file.clone());
+                    }
                     let bash = shell.text("BASH").unwrap_or("/bin/bash");
-                    launch.argv = hook::argv(bash, file.into(), launch.argv);
+                    launch.argv = hook::argv(bash, file, launch.argv);
                     said.push("nix: its shellHook is run before the command".to_owned());
                 } else if nix.hook {
                     said.push("nix: it has no shellHook".to_owned());

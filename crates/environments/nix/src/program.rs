@@ -33,10 +33,13 @@ pub(crate) struct Program {
     pub(crate) system: String,
 }
 
+/// A nix: its file, which one that was and of when, and its settings.
+type Identity = (PathBuf, u64, i64, Vec<(Text, Text)>);
+
 /// What was learnt of each nix, for as long as it is the same file with the same settings.
 #[derive(Default)]
 pub(crate) struct Programs {
-    known: Mutex<HashMap<(PathBuf, u64, i64, Vec<(Text, Text)>), Arc<Program>>>,
+    known: Mutex<HashMap<Identity, Arc<Program>>>,
 }
 
 /// A session's variables, as nix is run with them.
@@ -101,7 +104,7 @@ impl Programs {
         program.version = version.split_whitespace().last().unwrap_or_default().to_owned();
         let expr = ["eval", "--impure", "--raw", "--expr", "builtins.currentSystem"];
         let system = program.ask(around, root, &expr, &Progress::default()).await?;
-        program.system = String::from_utf8_lossy(&system).trim().to_owned();
+        String::from_utf8_lossy(&system).trim().clone_into(&mut program.system);
         let program = Arc::new(program);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // A handful is what there is; more than that are leftovers of tests and upgrades.
@@ -210,7 +213,7 @@ fn plain(line: &[u8]) -> String {
     while let Some(c) = chars.next() {
         if c == '\x1b' {
             // Colours and the like: up to the letter that ends them.
-            let _ = chars.find(|c| c.is_ascii_alphabetic());
+            let _ = chars.find(char::is_ascii_alphabetic);
         } else if !c.is_control() {
             out.push(c);
         }

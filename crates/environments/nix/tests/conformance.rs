@@ -23,6 +23,8 @@ wharf_backend::conformance_suite!(async || {
     };
     Subject::new(&ground.path("work"), tools, open)
         .at(ground.home())
-        .shaped(move |spec| spec.nix = Some(Nix { flake: flake.as_path().into(), ..Nix::default() }))
+        .shaped(move |spec| {
+            spec.nix = Some(Box::new(Nix { flake: flake.as_path().into(), ..Nix::default() }));
+        })
         .keep(ground)
 });

@@ -56,7 +56,7 @@ fn check(file: &Path) -> Result<()> {
     }
     if let Some(rest) = head.strip_prefix(b"#!") {
         let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
-        let interpreter = line.split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default();
+        let interpreter = line.split(u8::is_ascii_whitespace).next().unwrap_or_default();
         let interpreter = Path::new(OsStr::from_bytes(interpreter));
         if !interpreter.exists() {
             return no(format!("its interpreter {:?} does not exist", interpreter.display().to_string()));

@@ -22,7 +22,8 @@ wharf_backend::conformance_suite!(async || {
     Subject::new(&root, tools, open)
         // Cases run in directories below, and leave files beside them.
         .shaped(move |spec| {
-            spec.sandbox = Some(Sandbox { write: vec![write.as_path().into()], ..Sandbox::default() });
+            spec.sandbox =
+                Some(Box::new(Sandbox { write: vec![write.as_path().into()], ..Sandbox::default() }));
         })
         .keep(dir)
 });

@@ -6,6 +6,7 @@ mod support;
 mod agents;
 mod attach;
 mod daemon;
+mod environments;
 mod events;
 mod exec;
 mod input;

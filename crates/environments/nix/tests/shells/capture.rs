@@ -85,11 +85,11 @@ async fn a_cache_of_the_users_choice_is_used() {
     let dir = ground.flake("flake", "FOO = \"bar\";");
     let mut launch = ground.launch(&dir, "true");
     let cache = ground.path("my cache");
-    launch.spec.nix = Some(Nix { cache: Some(cache.as_path().into()), ..Nix::default() });
+    launch.spec.nix = Some(Box::new(Nix { cache: Some(cache.as_path().into()), ..Nix::default() }));
     ground.environment().apply(launch.clone(), &host()).await.unwrap();
     assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 1);
     assert!(!ground.home().state().join("environments").exists());
-    launch.spec.nix = Some(Nix { cache: Some("relative".into()), ..Nix::default() });
+    launch.spec.nix = Some(Box::new(Nix { cache: Some("relative".into()), ..Nix::default() }));
     assert_eq!(ground.environment().apply(launch, &host()).await.unwrap_err().code, Code::Invalid);
 }
 
@@ -104,7 +104,7 @@ async fn failures_say_what_nix_said() {
 
     let plain = ground.flake("plain", "FOO = \"bar\";");
     let mut launch = ground.launch(&plain, "true");
-    launch.spec.nix = Some(Nix::parse("#missing"));
+    launch.spec.nix = Some(Box::new(Nix::parse("#missing")));
     let failure = environment.apply(launch, &host()).await.unwrap_err();
     assert!(failure.message.contains("missing"), "{}", failure.message);
 

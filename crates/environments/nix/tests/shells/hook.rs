@@ -17,7 +17,7 @@ async fn the_hook_runs_when_it_is_asked_for() {
     let launch = environment.apply(ground.launch(&dir, script), &host()).await.unwrap();
     assert_eq!(run(&launch), "got /bin/sh\n");
     let mut launch = ground.launch(&dir, script);
-    launch.spec.nix = Some(Nix { hook: true, ..Nix::default() });
+    launch.spec.nix = Some(Box::new(Nix { hook: true, ..Nix::default() }));
     launch.argv.push("$(touch never) 'quoted'".into());
     let launch = environment.apply(launch, &host()).await.unwrap();
     let expected = format!("hooked in {}\ngot bar two$(touch never) 'quoted'\n", dir.display());
@@ -30,7 +30,7 @@ async fn a_shell_without_a_hook_says_so() {
     let ground = Ground::new();
     let dir = ground.flake("flake", "FOO = \"bar\";");
     let mut launch = ground.launch(&dir, "echo $FOO");
-    launch.spec.nix = Some(Nix { hook: true, ..Nix::default() });
+    launch.spec.nix = Some(Box::new(Nix { hook: true, ..Nix::default() }));
     let launch = ground.environment().apply(launch, &host()).await.unwrap();
     assert_eq!(run(&launch), "bar\n");
     assert!(launch.spec.in_force.iter().any(|said| said.contains("no shellHook")));

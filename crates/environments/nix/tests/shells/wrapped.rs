@@ -12,7 +12,7 @@ async fn nix_starts_the_command_when_asked() {
         ground.flake("flake", "FOO = \"bar\"; PATH = \"/usr/bin:/bin\"; shellHook = \"export HOOKED=yes\";");
     let mut launch = ground.launch(&dir, "echo \"$FOO $HOOKED $0\"");
     launch.argv.push("$(touch never) 'quoted'".into());
-    launch.spec.nix = Some(Nix { wrapped: true, ..Nix::default() });
+    launch.spec.nix = Some(Box::new(Nix { wrapped: true, ..Nix::default() }));
     let launch = ground.environment().apply(launch, &host()).await.unwrap();
     assert_eq!(run(&launch), "bar yes $(touch never) 'quoted'\n");
     assert!(launch.spec.in_force[0].contains("nix develop"), "{:?}", launch.spec.in_force);

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use wharf_backend::{Environment, Launch, Progress};
-use wharf_model::{Capabilities, Failure, Home, Millis, Nix, SessionId, Spec, Text};
+use wharf_model::{Capabilities, Failure, Home, Millis, SessionId, Spec, Text};
 use wharf_nix::NixEnvironment;
 
 /// The variables that the plain flake's shell has.
@@ -92,7 +92,7 @@ impl Ground {
         let id = SessionId::new(Millis(number), number);
         let argv: Vec<Text> = ["/bin/sh", "-c", script].into_iter().map(Text::from).collect();
         let mut spec = Spec::new(argv.clone(), flake);
-        spec.nix = Some(Nix::default());
+        spec.nix = Some(Box::default());
         let mut env = self.settings();
         env.extend([
             ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),

@@ -34,7 +34,7 @@ impl Ground {
     pub(crate) fn launch(&self, argv: &[&str]) -> Launch {
         let argv: Vec<Text> = argv.iter().map(|word| Text::from(*word)).collect();
         let mut spec = Spec::new(argv.clone(), self.path("inside"));
-        spec.sandbox = Some(self.sandbox.clone());
+        spec.sandbox = Some(Box::new(self.sandbox.clone()));
         let path = std::env::var_os("PATH").expect("there is a PATH");
         Launch {
             id: SessionId::new(Millis(1), 1),

@@ -1,0 +1,54 @@
+//! Images ahead of a start: fetched or built with their progress told, so that a start need not wait for them in silence.
+
+use async_trait::async_trait;
+use wharf_backend::{Environment, Launch, Probe, Progress, Result};
+use wharf_model::{Capabilities, Code, Failure, Home, Spec};
+
+use crate::backend::Options;
+use crate::endpoint::Flavour;
+use crate::image;
+use crate::place::Place;
+
+/// Makes images ready by the engine of a session's backend. It changes nothing of a launch.
+pub struct Images {
+    places: [Place; 2],
+}
+
+impl Images {
+    /// Those of both engines.
+    pub fn new(home: &Home) -> Self {
+        let place = |flavour| Place::new(Options::new(flavour, home));
+        Self { places: [place(Flavour::Docker), place(Flavour::Podman)] }
+    }
+}
+
+#[async_trait]
+impl Environment for Images {
+    fn name(&self) -> &'static str {
+        "image"
+    }
+
+    fn concerns(&self, spec: &Spec) -> bool {
+        spec.container.is_some()
+    }
+
+    async fn probe(&self) -> Probe {
+        let detail = "images are fetched and built by the engine that runs the container".to_owned();
+        Probe { available: true, version: None, detail, hint: None }
+    }
+
+    async fn prepare(&self, launch: &Launch, _: &Capabilities, progress: &Progress) -> Result<Vec<String>> {
+        let Some(container) = &launch.spec.container else { return Ok(Vec::new()) };
+        let name = launch.spec.backend.as_deref().unwrap_or_default();
+        let place = self.places.iter().find(|place| place.options.flavour.name() == name);
+        let place = place
+            .ok_or_else(|| Failure::new(Code::Unsupported, format!("the backend {name} has no images")))?;
+        let engine = place.engine().await?;
+        let image = Box::pin(image::ensure(&engine, container, progress)).await?;
+        Ok(vec![format!("the image {} of {name}", image.id)])
+    }
+
+    async fn apply(&self, launch: Launch, _: &Capabilities) -> Result<Launch> {
+        Ok(launch)
+    }
+}
