@@ -28,7 +28,7 @@ async fn a_message_has_a_receipt() {
     assert_eq!(world.fake.input(&session.id), b"hello\r");
     assert_eq!(world.client.receipt(&receipt.id).await.unwrap(), receipt);
     assert_eq!(world.client.await_receipt(&receipt.id, Await::Submitted, LONG).await.unwrap(), receipt);
-    assert_eq!(world.client.messages("a").await.unwrap(), [receipt.clone()]);
+    assert_eq!(world.client.messages("a").await.unwrap(), std::slice::from_ref(&receipt));
     assert_eq!(world.client.cancel(&receipt.id).await.unwrap().status, Progress::Confirmed, "it is over");
 
     for unknown in ["0000000000000000.1", "nothing", &format!("{}.99", session.id)] {

@@ -18,6 +18,10 @@ use crate::starting::Starting;
 /// How long a holder may take to say who it is.
 const GREETING: Duration = Duration::from_secs(2);
 
+/// When it is tried to take a container away whose session is over.
+const AGAIN: [Duration; 4] =
+    [Duration::ZERO, Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
+
 /// Which engine, where, and what holds its sessions.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -62,10 +66,18 @@ impl ContainerBackend {
         let (place, ticket) = (Arc::clone(&self.place), ticket.clone());
         tokio::spawn(async move {
             let over = status.wait_for(|status| status.exit.is_some() || status.broken).await;
-            if over.is_ok_and(|status| status.exit.is_some())
-                && let Err(failure) = place.remove(&ticket).await
-            {
-                tracing::warn!(session = %ticket.id, %failure, "its container is left until it is removed");
+            if !over.is_ok_and(|status| status.exit.is_some()) {
+                return;
+            }
+            // An engine that is silent for a while is asked again; one that stays so finds it left when it is next used.
+            for wait in AGAIN {
+                tokio::time::sleep(wait).await;
+                match place.remove(&ticket).await {
+                    Ok(()) => return,
+                    Err(failure) => {
+                        tracing::warn!(session = %ticket.id, %failure, "its container is left for now")
+                    }
+                }
             }
         });
     }

@@ -1,6 +1,8 @@
-//! Containers that outlived their sessions, as after a crash between two steps. What is in doubt is kept.
+//! Containers that outlived their sessions, as where nobody was there to take them away. What is in doubt is kept.
 
 use std::path::Path;
+
+use wharf_model::Home;
 
 use crate::engine::Engine;
 use crate::owner::Owner;
@@ -8,8 +10,8 @@ use crate::owner::Owner;
 /// States in which nothing of a container runs, in the words of either engine.
 const OVER: &[&str] = &["created", "configured", "exited", "stopped", "dead"];
 
-/// Takes away what was made here for sessions that are no more. One that runs is named, and left alone: its session's
-/// directory may only be out of sight. Returns how many were taken away.
+/// Takes away what was made here for sessions that are over, or are no more. One that runs is left alone, and named where
+/// its session is not known: the directory may only be out of sight. Returns how many were taken away.
 pub(crate) async fn clear(engine: &Engine, owner: &Owner, sessions: &Path) -> u32 {
     let listed = match engine.containers(&owner.selector()).await {
         Ok(listed) => listed,
@@ -21,12 +23,13 @@ pub(crate) async fn clear(engine: &Engine, owner: &Owner, sessions: &Path) -> u3
     let mut removed = 0;
     for container in listed {
         let Some(session) = owner.session(&container.labels) else { continue };
-        // A directory without a ticket may be a start that is under way.
-        if !sessions.exists() || sessions.join(session.as_str()).exists() {
-            continue;
-        }
-        if !OVER.contains(&container.state.as_str()) {
+        let home = sessions.join(session.as_str());
+        let (known, over) = (home.exists(), OVER.contains(&container.state.as_str()));
+        if !over && !known {
             tracing::warn!(%session, container = container.id, "a container runs whose session is not known");
+        }
+        // A directory without an exit record may be a start that is under way.
+        if !over || !sessions.exists() || (known && !home.join(Home::EXIT).exists()) {
             continue;
         }
         match engine.remove(&container.id).await {

@@ -9,6 +9,7 @@ use bollard::Docker;
 use bollard::query_parameters::{
     KillContainerOptionsBuilder, RemoveContainerOptionsBuilder, RenameContainerOptionsBuilder,
 };
+use futures_util::StreamExt;
 use support::{BUSYBOX, Bench};
 use wharf_backend::conformance::{Transcript, until, within};
 use wharf_backend::{Adoption, Backend, Connection, Stop};
@@ -329,7 +330,24 @@ async fn strangers_are_left_alone(bench: Bench) {
 async fn orphans_are_cleared_and_doubts_are_kept(bench: Bench) {
     let (gone, connection) = bench.start(bench.shell("exec sleep 600")).await;
     let (kept, live) = bench.start(bench.shell("exec sleep 600")).await;
+    // A daemon that was ended together with its session had no time to tidy up.
+    let (ended, ending) = {
+        let backend = bench.open();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let launch = bench.shell("exit 0");
+        let started = std::thread::spawn(move || {
+            let started = runtime.block_on(async { backend.start(launch).await });
+            runtime.shutdown_background();
+            started
+        });
+        let (ticket, _) = started.join().expect("no panic").unwrap_or_else(|failure| panic!("{failure:?}"));
+        let home = ticket.dir.as_path().to_owned();
+        (ticket, home)
+    };
+    until("it is over", async || ending.join(wharf_model::Home::EXIT).exists()).await;
     let client = client(&bench).await;
+    // Its answer is an error for some codes; that it came is what counts.
+    let _ = within(LONG, "its container's end", client.wait_container(&name(&ended), None).next()).await;
     let there = async |ticket: &Ticket| client.inspect_container(&name(ticket), None).await.is_ok();
     // Their directories are lost. One runs on, and one does not.
     let options = KillContainerOptionsBuilder::default().signal("KILL").build();
@@ -342,6 +360,7 @@ async fn orphans_are_cleared_and_doubts_are_kept(bench: Bench) {
     let backend = bench.open();
     assert!(backend.probe().await.available);
     until("the one that is over is cleared away", async || !there(&gone).await).await;
+    until("and so is one that nobody tidied up", async || !there(&ended).await).await;
     assert!(there(&kept).await, "what runs may be somebody's");
     std::fs::rename(aside.with_extension(kept.id.as_str()), kept.dir.as_path()).expect("a rename");
     live.stop(stop()).await.expect("a stop");

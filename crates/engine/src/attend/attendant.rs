@@ -24,6 +24,8 @@ use crate::platform;
 use crate::reading::{Following, log_end};
 use crate::shared::{Shared, now};
 
+/// What weighs this much is the program's own report of its state: OSC 7501.
+const FIRM: u32 = 80;
 /// How long after the last output an attendant that nobody needs goes to sleep.
 const SLEEP: Duration = Duration::from_secs(20);
 /// How often what is seen is published while much happens.
@@ -263,9 +265,12 @@ impl Attendant {
                 tracing::warn!(%failure, "an event is lost");
             }
             if let Some(state) = told.state {
+                if state == State::Idle {
+                    self.attention.turn_over(false);
+                }
                 let evidence = format!("the stream told {}", told.kind);
                 let movement = format!("{evidence} at {offset:?}");
-                let saying = Saying { state, rule: told.kind, evidence, movement };
+                let saying = Saying { state, rule: told.kind, evidence, movement, firm: false };
                 self.judge.hear(Source::Agent, Some(saying), Instant::now());
             }
         }
@@ -353,6 +358,9 @@ impl Attendant {
         for told in std::mem::take(&mut *lock(&self.attention.told)) {
             if let Some(saying) = told.saying() {
                 self.turned |= saying.state == State::Working;
+                if saying.state == State::Idle {
+                    self.attention.turn_over(false);
+                }
                 self.judge.hear(Source::Agent, Some(saying), Instant::now());
             }
         }
@@ -405,6 +413,7 @@ impl Attendant {
                     rule: found.rule.clone(),
                     evidence: found.evidence.clone(),
                     movement: agree.map(|other| other.evidence.as_str()).collect::<Vec<_>>().join(" "),
+                    firm: source == Source::Terminal && found.weight >= FIRM,
                 }
             });
             self.judge.hear(source, saying, at);

@@ -68,7 +68,13 @@ impl Told {
     pub(crate) fn saying(&self) -> Option<Saying> {
         let state = self.state?;
         let movement = format!("{} {}", self.kind, self.evidence);
-        Some(Saying { state, rule: self.kind.clone(), evidence: self.evidence.clone(), movement })
+        Some(Saying {
+            state,
+            rule: self.kind.clone(),
+            evidence: self.evidence.clone(),
+            movement,
+            firm: false,
+        })
     }
 }
 
@@ -243,6 +249,17 @@ impl Attention {
         *lock(&self.expected) = Some(Instant::now() + EXPECTED);
         self.tidings.notify_one();
         true
+    }
+
+    /// A turn is over, by what the agent itself says. Where its beginning was not told with it (`whole`), it may be the
+    /// turn before, of which it says so this late.
+    pub(crate) fn turn_over(&self, whole: bool) {
+        let late = Duration::from_millis(400);
+        let ours = |until: &mut Instant| whole || *until + late <= Instant::now() + EXPECTED;
+        let over = lock(&self.expected).take_if(ours);
+        if over.is_some() {
+            self.tidings.notify_one();
+        }
     }
 
     /// Whether a turn is expected; not any more once it has been seen.

@@ -29,6 +29,7 @@ struct Held {
     rule: String,
     evidence: String,
     movement: String,
+    firm: bool,
     verdict: String,
 }
 
@@ -39,6 +40,8 @@ pub(crate) struct Saying {
     pub(crate) evidence: String,
     /// Everything by which the source says so: when that changes, the claim is a fresh one.
     pub(crate) movement: String,
+    /// The program reports its state itself, by a signal that is made for that.
+    pub(crate) firm: bool,
 }
 
 impl Judge {
@@ -63,6 +66,7 @@ impl Judge {
                     held.renewed = at;
                 }
                 (held.rule, held.evidence, held.movement) = (saying.rule, saying.evidence, saying.movement);
+                held.firm = saying.firm;
             }
             _ => {
                 if let Some(place) = place {
@@ -77,6 +81,7 @@ impl Judge {
                     rule: saying.rule,
                     evidence: saying.evidence,
                     movement: saying.movement,
+                    firm: saying.firm,
                     verdict: String::new(),
                 };
                 let place = self.held.partition_point(|other| other.source < source);
@@ -165,6 +170,7 @@ fn patience(against: &Held, claim: &Held) -> Duration {
         (Source::Agent, State::Asking, _) => 700,
         (Source::Agent, State::Idle, State::Working) => 1_000,
         (Source::Agent, _, _) => 3_000,
+        (Source::Terminal, _, State::Idle) if against.firm => 15_000,
         (Source::Terminal, State::Idle, State::Working) => 500,
         (Source::Terminal, _, _) => 1_500,
         _ => 1_000,
@@ -198,6 +204,7 @@ mod tests {
                 rule: "r".into(),
                 evidence: evidence.into(),
                 movement: evidence.into(),
+                firm: false,
             });
             self.judge.hear(source, saying, self.start + Duration::from_millis(at));
         }
@@ -265,11 +272,28 @@ mod tests {
                 rule: "status".into(),
                 evidence: "OSC 7501 says working".into(),
                 movement: format!("OSC 7501 says working, title {turn}"),
+                firm: false,
             };
             court.judge.hear(Source::Terminal, Some(saying), court.start + Duration::from_millis(turn * 100));
             court.hear(turn * 100 + 1, Source::Screen, Some(State::Idle), "›");
             assert_eq!(court.at(turn * 100 + 2), State::Working, "after {turn} turns");
         }
+    }
+
+    #[test]
+    fn a_program_that_reports_its_state_is_believed_for_long() {
+        let mut court = Court::new();
+        let saying = Saying {
+            state: State::Working,
+            rule: "status".into(),
+            evidence: "OSC 7501 says working".into(),
+            movement: String::new(),
+            firm: true,
+        };
+        court.judge.hear(Source::Terminal, Some(saying), court.start);
+        court.hear(0, Source::Screen, Some(State::Idle), "›");
+        assert_eq!(court.at(14_999), State::Working);
+        assert_eq!(court.at(15_000), State::Idle);
     }
 
     #[test]

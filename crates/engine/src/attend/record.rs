@@ -45,10 +45,15 @@ impl Record {
         self.transcript = Some(transcript);
         // Where hooks tell the same, they tell it sooner.
         let hooked = attention.hooked.load(Ordering::Acquire);
+        let mut begun = false;
         let said_by_hooks = |kind: &str| kind.starts_with("turn.") || kind.starts_with("tool.");
         for told in
             told.into_iter().filter(|told| !(hooked && said_by_hooks(&told.kind)) && told.kind != "other")
         {
+            begun |= told.kind == "turn.started";
+            if told.kind == "turn.ended" {
+                attention.turn_over(begun);
+            }
             attention.note("record", &told.kind, told.data);
         }
         conversation

@@ -1,4 +1,5 @@
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use wharf_backend::{Environment, Launch, Probe, Progress};
@@ -10,7 +11,7 @@ use crate::dev_shell::DevShell;
 use crate::flake::{self, Flake};
 use crate::merge::merge;
 use crate::program::{Around, Program, Programs};
-use crate::{Result, hook, key};
+use crate::{Result, hook, key, place};
 
 /// Runs commands in the dev shell of a flake.
 pub struct NixEnvironment {
@@ -41,15 +42,16 @@ impl NixEnvironment {
         progress: &Progress,
     ) -> Result<(Way, Vec<String>)> {
         let dir = launch.spec.dir.as_path();
-        if place.isolation {
-            let reference = flake::inside(nix, dir);
-            let said = format!(
-                "nix: the dev shell of {reference}, entered by the place's own `nix develop` at each start"
-            );
-            return Ok((Way::Wrapped(wrapped("nix".into(), None, &reference)), vec![said]));
-        }
-        let around = Around { env: &launch.env, dir };
-        let program = self.programs.find(around).await?;
+        let host = place.isolation.then(|| place::host_variables(launch));
+        let around = Around { env: host.as_ref().unwrap_or(&launch.env), dir };
+        let program = if place.isolation {
+            match self.shared(launch, around).await {
+                Some(program) if !nix.wrapped => program,
+                _ => return Ok(by_itself(nix, launch)),
+            }
+        } else {
+            self.programs.find(around).await?
+        };
         let flake = Flake::of(nix, around).await?;
         let cache = nix.cache.as_ref().map_or(self.cache.clone(), |cache| cache.as_path().to_owned());
         cache::checked(&cache)?;
@@ -63,9 +65,11 @@ impl NixEnvironment {
         let of = format!("nix {}: the dev shell of {}", program.version, flake.name());
         match (captured, entry) {
             (Captured::Shell(shell), Some(entry)) => {
-                let said = format!("{of}, captured and kept in {}", entry.dir.display());
+                let on = if place.isolation { " on the host, whose store the place sees," } else { "" };
+                let said = format!("{of}, captured{on} and kept in {}", entry.dir.display());
                 Ok((Way::Captured(entry, shell), vec![said]))
             }
+            (Captured::Not(_), _) if place.isolation => Ok(by_itself(nix, launch)),
             (Captured::Not(why), entry) => {
                 let profile = entry.map(|entry| entry.profile().into());
                 let argv = wrapped(program.path.as_path().into(), profile, &flake.absolute());
@@ -76,6 +80,24 @@ impl NixEnvironment {
             }
         }
     }
+
+    /// The host's nix, where a place of its own sees what that has built.
+    async fn shared(&self, launch: &Launch, around: Around<'_>) -> Option<Arc<Program>> {
+        let container = launch.spec.container.as_ref()?;
+        if !container.volumes.iter().any(place::is_same) {
+            return None;
+        }
+        let program = self.programs.find(around).await.ok()?;
+        place::sees(container, &program.store).then_some(program)
+    }
+}
+
+/// The way by the nix of the place itself.
+fn by_itself(nix: &Nix, launch: &Launch) -> (Way, Vec<String>) {
+    let reference = flake::inside(nix, launch.spec.dir.as_path());
+    let said =
+        format!("nix: the dev shell of {reference}, entered by the place's own `nix develop` at each start");
+    (Way::Wrapped(wrapped("nix".into(), None, &reference)), vec![said])
 }
 
 /// The words with which nix starts a command in a shell.
@@ -145,6 +167,9 @@ impl Environment for NixEnvironment {
                 launch.env = merge(launch.env, &shell.exported(), &launch.spec.env);
                 if let Some(file) = entry.hook().filter(|_| nix.hook) {
                     let file = Text::from(file);
+                    if let Some(container) = &mut launch.spec.container {
+                        place::show(container, &file);
+                    }
                     // Bash reads it from inside.
                     if let Some(sandbox) = &mut launch.spec.sandbox
                         && !sandbox.read.contains(&file)

@@ -5,6 +5,7 @@
 //!
 //! - [`NixEnvironment`] is the environment.
 //! - A flake of this host is read as git has it, or whole where git does not have all of it.
+//! - A container that sees the host's store gets the shell that was captured on the host.
 //! - Where a shell cannot be captured, nix starts the command itself, and that is said.
 
 mod builders;
@@ -17,6 +18,7 @@ mod git;
 mod hook;
 mod key;
 mod merge;
+mod place;
 mod program;
 mod sources;
 

@@ -31,6 +31,8 @@ pub(crate) struct Program {
     pub(crate) path: PathBuf,
     pub(crate) version: String,
     pub(crate) system: String,
+    /// The directory of everything that it built.
+    pub(crate) store: PathBuf,
 }
 
 /// A nix: its file, which one that was and of when, and its settings.
@@ -97,14 +99,19 @@ impl Programs {
         if let Some(known) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(Arc::clone(known));
         }
-        let mut program = Program { path, version: String::new(), system: String::new() };
+        let mut program =
+            Program { path, version: String::new(), system: String::new(), store: PathBuf::new() };
         let root = Path::new("/");
         let version = program.ask(around, root, &["--version"], &Progress::default()).await?;
         let version = String::from_utf8_lossy(&version);
         program.version = version.split_whitespace().last().unwrap_or_default().to_owned();
-        let expr = ["eval", "--impure", "--raw", "--expr", "builtins.currentSystem"];
-        let system = program.ask(around, root, &expr, &Progress::default()).await?;
-        String::from_utf8_lossy(&system).trim().clone_into(&mut program.system);
+        let both = "builtins.currentSystem + \" \" + builtins.storeDir";
+        let expr = ["eval", "--impure", "--raw", "--expr", both];
+        let answer = program.ask(around, root, &expr, &Progress::default()).await?;
+        let answer = String::from_utf8_lossy(&answer);
+        let (system, store) = answer.trim().split_once(' ').unwrap_or((answer.trim(), "/nix/store"));
+        system.clone_into(&mut program.system);
+        program.store = store.into();
         let program = Arc::new(program);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // A handful is what there is; more than that are leftovers of tests and upgrades.

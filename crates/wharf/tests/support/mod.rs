@@ -1,6 +1,6 @@
 //! An instance of Wharf of its own: its home, its daemon, its sessions, and their end.
 
-#![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test program uses a part of it")]
 
 mod pty;
 
