@@ -199,7 +199,7 @@ pub(crate) async fn send(handle: &Handle, command: Command) -> bool {
 }
 
 /// The way to a session that runs, or why there is none.
-fn connected(handle: &Handle) -> Result<Arc<dyn Connection>> {
+pub(crate) fn connected(handle: &Handle) -> Result<Arc<dyn Connection>> {
     let session = handle.session();
     let name = &session.name;
     if session.state.is_over() {

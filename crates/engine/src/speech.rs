@@ -8,6 +8,7 @@ use wharf_model::{
 
 use crate::Result;
 use crate::attend::{Attention, Facts, Typist, packed, spoken, transcript};
+use crate::control::connected;
 use crate::engine::Engine;
 use crate::handle::Handle;
 
@@ -213,13 +214,10 @@ impl Engine {
         })
     }
 
+    /// Looks at and types into a session that can be reached now.
     pub(crate) async fn typist(&self, key: &str) -> Result<Typist> {
         let handle = self.handle(key).await?;
-        let session = handle.session();
-        if session.state.is_over() {
-            return Err(Failure::new(Code::Ended, format!("session {} has ended", session.name))
-                .hint(format!("`wharf logs {}` shows its output", session.name)));
-        }
+        connected(&handle)?;
         let attention = self.shared.attention(&handle);
         Ok(Typist::new(&self.shared, &handle, &attention))
     }

@@ -68,6 +68,7 @@ pub use mark::{Mark, Record, Stream};
 pub use marks::{Marks, marks};
 pub use reader::{Chunk, Reader};
 pub use retention::Retention;
+pub use segment::share_files;
 pub use since::since;
 pub use streams::Streams;
 pub use writer::Writer;

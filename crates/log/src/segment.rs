@@ -2,6 +2,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::index;
@@ -221,18 +222,28 @@ fn parse(name: &str, extension: &str) -> Option<u64> {
     (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
 }
 
+/// The mode of the files that this process makes.
+static MODE: AtomicU32 = AtomicU32::new(0o600);
+
+/// Has this process make log files that any user can read and write, for a directory around them that keeps others out:
+/// whoever writes in a container need not be whoever reads on the host. Called before the first log is opened.
+pub fn share_files() {
+    MODE.store(0o666, Ordering::Relaxed);
+}
+
 fn writable() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o600);
+    options.read(true).write(true).mode(MODE.load(Ordering::Relaxed));
     options
 }
 
 /// Gives the owner, and nobody else, what a umask may have taken. To look costs less than to change.
 fn private(file: &File) -> io::Result<()> {
-    if file.metadata()?.mode() & 0o777 == 0o600 {
+    let mode = MODE.load(Ordering::Relaxed);
+    if file.metadata()?.mode() & 0o777 == mode {
         return Ok(());
     }
-    file.set_permissions(Permissions::from_mode(0o600))
+    file.set_permissions(Permissions::from_mode(mode))
 }
 
 fn absent(opened: io::Result<File>) -> io::Result<Option<File>> {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use wharf_backend::conformance::{Dressed, Subject, Tools};
+use wharf_backend::{Backend, OutputChunk};
 use wharf_container::{ContainerBackend, Flavour, Options};
-use wharf_model::{Container, Nix, Text, Volume};
+use wharf_model::{Container, Nix, Offset, Text, Volume};
 
 #[path = "../../backends/container/tests/support/engine.rs"]
 mod engine;
@@ -43,3 +44,49 @@ wharf_backend::conformance_suite!(async || {
         })
         .keep((ground, engine))
 });
+
+/// An image with a nix of its own, which is what there is where the host's store is not seen.
+#[tokio::test]
+async fn the_images_own_nix_starts_the_command_elsewhere() {
+    let engine = engine::TestEngine::get(Flavour::Docker).await;
+    let ground = nix::Ground::new();
+    let flake = ground.flake("flake", "FOO = \"bar\"; PATH = \"/usr/bin:/bin\";");
+    let options =
+        Options { endpoint: Some(engine.endpoint()), ..Options::new(Flavour::Docker, &ground.home()) };
+    let mut launch = ground.launch(&flake, "echo \"$FOO $(pwd)\"");
+    for (name, value) in &mut launch.env {
+        match name.as_bytes() {
+            b"NIX_STORE_DIR" => *value = "/tmp/nix/store".into(),
+            b"NIX_STATE_DIR" => *value = "/tmp/nix/var".into(),
+            b"NIX_LOG_DIR" => *value = "/tmp/nix/log".into(),
+            b"HOME" => *value = "/tmp".into(),
+            _ => {}
+        }
+    }
+    let see = |path: std::path::PathBuf| Volume {
+        source: path.as_path().into(),
+        target: path.as_path().into(),
+        read_only: true,
+    };
+    launch.spec.tty = false;
+    launch.spec.container = Some(Box::new(Container {
+        network: Some("none".into()),
+        // The host's programs, and so its nix.
+        volumes: vec![see("/usr".into()), see(flake.clone()), see(ground.path("conf"))],
+        ..Container::of(engine::IMAGE)
+    }));
+    std::fs::create_dir_all(ground.home().sessions()).expect("a directory");
+    let docker = Dressed::new(Arc::new(ContainerBackend::new(options)), ground.environment());
+    let (ticket, connection) = docker.start(launch).await.expect("it starts");
+    assert!(ticket.spec.in_force[0].contains("the place's own `nix develop`"), "{:?}", ticket.spec.in_force);
+    let exit = connection.wait().await.expect("it ends");
+    let mut output = connection.output(Offset(0)).await.expect("its output");
+    let mut seen = Vec::new();
+    while let Ok(Some(OutputChunk::Data { bytes, .. })) = output.next().await {
+        seen.extend_from_slice(&bytes);
+    }
+    let seen = String::from_utf8_lossy(&seen);
+    assert_eq!(exit.code, Some(0), "{seen}");
+    assert!(seen.ends_with(&format!("bar {}\n", flake.display())), "{seen}");
+    docker.sweep(&ticket).await.expect("nothing is left");
+}

@@ -148,6 +148,7 @@ pub(crate) fn queued_at_asking(stage: &mut Stage) -> Result<Verdict> {
     ensure!(!stage.has_file(&file), "the message granted the command");
     stage.run(&["approve", Stage::NAME])?;
     stage.got(&[expected])?;
+    stage.delivered()?;
     stage.settle()?;
     ensure!(stage.has_file(&file), "the command did not run");
     Ok(Verdict::Passed)

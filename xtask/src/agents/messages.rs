@@ -148,7 +148,8 @@ pub(crate) fn ask(stage: &mut Stage) -> Result<Verdict> {
     stage.got(&[expected])?;
     let answer = String::from_utf8_lossy(&output);
     let wanted = format!("OK {}", stage.count());
-    ensure!(answer.trim().ends_with(&wanted), "the answer is {answer:?} and not {wanted:?}");
+    // Where an agent writes its answers down nowhere, it is what the screen shows.
+    ensure!(answer.contains(&wanted), "the answer is {answer:?} and not {wanted:?}");
     stage.settle()?;
     Ok(Verdict::Passed)
 }

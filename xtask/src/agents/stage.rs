@@ -155,6 +155,23 @@ impl Stage {
         Ok(())
     }
 
+    /// Waits until the last message's receipt says that it was confirmed.
+    pub(crate) fn delivered(&self) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let listed = self.run(&["messages", Self::NAME, "--json"])?.stdout;
+            let listed: Value = serde_json::from_slice(&listed).context("wharf messages --json")?;
+            let last = listed.as_array().and_then(|all| all.last()).context("no message is listed")?;
+            match last["status"].as_str() {
+                Some("confirmed") => return Ok(()),
+                Some("accepted" | "written" | "submitted") => {}
+                _ => bail!("the message in the queue: {last}"),
+            }
+            ensure!(Instant::now() < deadline, "the message stays in the queue: {last}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// `wharf wait --until`.
     pub(crate) fn until(&self, what: &str, within: Duration) -> Result<()> {
         self.run(&["wait", Self::NAME, "--until", what, "--timeout", &within.as_secs().to_string()]).map(drop)

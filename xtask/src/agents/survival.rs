@@ -31,6 +31,7 @@ pub(crate) fn killed_in_queue(stage: &mut Stage) -> Result<Verdict> {
     // Any command starts the next daemon, which finds the queue on disk.
     stage.show()?;
     stage.got(&expected)?;
+    stage.delivered()?;
     stage.settle()?;
     Ok(Verdict::Passed)
 }

@@ -75,7 +75,7 @@ impl ContainerBackend {
                 match place.remove(&ticket).await {
                     Ok(()) => return,
                     Err(failure) => {
-                        tracing::warn!(session = %ticket.id, %failure, "its container is left for now")
+                        tracing::warn!(session = %ticket.id, %failure, "its container is left for now");
                     }
                 }
             }

@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 use wharf_model::{Code, Failure};
 
 use crate::endpoint::Endpoint;
-use crate::inspect::{self, Found, Listed};
+use crate::inspect::{self, Found, Listed, Nature};
 
 /// How long a question takes at most that an engine answers from memory.
 const ASK: Duration = Duration::from_secs(5);
@@ -24,7 +24,7 @@ const WORK: Duration = Duration::from_secs(60);
 pub(crate) struct Engine {
     pub(crate) docker: Docker,
     endpoint: Endpoint,
-    rootless: Arc<OnceCell<bool>>,
+    nature: Arc<OnceCell<Nature>>,
 }
 
 impl Engine {
@@ -48,7 +48,7 @@ impl Engine {
         let docker = tokio::time::timeout(ASK, docker.negotiate_version()).await;
         let docker = docker.map_err(|_| down(format!("it is silent for {} s", ASK.as_secs())))?;
         let docker = docker.map_err(|error| down(why(&error)))?;
-        Ok(Self { docker, endpoint: endpoint.clone(), rootless: Arc::default() })
+        Ok(Self { docker, endpoint: endpoint.clone(), nature: Arc::default() })
     }
 
     /// Where it listens.
@@ -61,13 +61,20 @@ impl Engine {
         self.within(ASK, "ping", self.docker.ping()).await.map(drop)
     }
 
-    /// Whether it runs as a user: then root in a container is that user. Asked once: some engines take long to say.
-    pub(crate) async fn rootless(&self) -> Result<bool, Failure> {
-        let ask = async || {
-            let info = self.within(WORK, "info", self.docker.info()).await?;
-            Ok(info.security_options.unwrap_or_default().iter().any(|option| option.contains("rootless")))
+    /// How it runs. Asked once: some engines take long to say.
+    pub(crate) async fn nature(&self) -> Result<Nature, Failure> {
+        let lost = |why: String| {
+            let message = format!("the engine at {} did not tell of itself: {why}", self.endpoint.address);
+            Failure::new(Code::Unreachable, message)
         };
-        self.rootless.get_or_try_init(ask).await.copied()
+        let ask = async || {
+            let socket = self.endpoint.socket().ok_or_else(|| lost("it is on another host".to_owned()))?;
+            let asked = tokio::time::timeout(WORK, inspect::nature(socket)).await;
+            asked
+                .map_err(|_| lost(format!("it is silent for {WORK:?}")))?
+                .map_err(|error| lost(error.to_string()))
+        };
+        self.nature.get_or_try_init(ask).await.copied()
     }
 
     /// Its version, and that of the API which is spoken with it.
@@ -123,10 +130,17 @@ impl Engine {
         asked.map_err(|_| lost(format!("it is silent for {ASK:?}")))?.map_err(|error| lost(error.to_string()))
     }
 
-    /// Waits until a container does not run.
-    pub(crate) async fn ended(&self, id: &str) {
-        // The answer is an error for every code but zero; that it came is what counts.
-        self.docker.wait_container(id, None).next().await;
+    /// Waits until a container does not run: its code, where it is there still. The caller sets the deadline.
+    pub(crate) async fn ended(&self, id: &str) -> Option<i64> {
+        loop {
+            // The answer is an error for every code but zero, and for other reasons too: only a look tells them apart.
+            self.docker.wait_container(id, None).next().await;
+            match self.container(id).await {
+                Ok(None) => return None,
+                Ok(Some(found)) if !found.state.running => return Some(found.state.exit_code),
+                _ => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        }
     }
 
     /// Takes a container away with its own volumes, and ends it first where it runs. One that is gone is no error.

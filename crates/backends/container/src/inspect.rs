@@ -87,6 +87,33 @@ pub(crate) async fn containers(socket: &Path, label: &str) -> io::Result<Vec<Lis
     }
 }
 
+/// What matters of how an engine runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Nature {
+    /// Whether it runs as a user: then root in a container is that user.
+    pub(crate) rootless: bool,
+    /// Whether it can enforce limits: a user has no cgroups of the first version.
+    pub(crate) limits: bool,
+}
+
+/// How the engine runs. Either engine has its own way to say so. The caller sets the deadline.
+pub(crate) async fn nature(socket: &Path) -> io::Result<Nature> {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "PascalCase", default)]
+    struct Info {
+        rootless: bool,
+        security_options: Option<Vec<String>>,
+        cgroup_version: String,
+    }
+    let info: Info = match get(socket, "/info").await? {
+        (200, body) => serde_json::from_slice(&body)?,
+        (status, body) => return Err(refused(status, &body)),
+    };
+    let options = info.security_options.unwrap_or_default();
+    let rootless = info.rootless || options.iter().any(|option| option.contains("rootless"));
+    Ok(Nature { rootless, limits: !rootless || info.cgroup_version != "1" })
+}
+
 async fn get(socket: &Path, path: &str) -> io::Result<(u16, Vec<u8>)> {
     let mut stream = UnixStream::connect(socket).await?;
     // Of this version the answer comes in one piece and ends with the connection.

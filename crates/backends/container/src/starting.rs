@@ -68,6 +68,11 @@ impl Starting {
 
     /// Starts it. After a failure nothing is left.
     pub(crate) async fn run(mut self) -> Result<(Ticket, Arc<dyn Connection>)> {
+        if !self.ticket.spec.limits.is_none() && !self.engine.nature().await?.limits {
+            let message = "an engine that runs as a user cannot enforce limits with cgroups of version 1";
+            return Err(Failure::new(Code::LimitRefused, message)
+                .hint("run without limits, or use an engine that runs as root"));
+        }
         self.make_way().await?;
         match self.begin().await {
             Ok(connection) => Ok((self.ticket, connection)),
@@ -87,13 +92,16 @@ impl Starting {
         self.ticket.private = Some(Private::at(self.engine.endpoint(), Some(id.clone())).text());
         self.rooms.write_ticket(&self.ticket)?;
         self.engine.start(&id).await?;
-        let died = || Failure::new(Code::Internal, "the container ended before its holder was heard of");
+        let died = |code: Option<i64>| {
+            let how = code.map_or_else(|| "is gone".to_owned(), |code| format!("ended with code {code}"));
+            Failure::new(Code::Internal, format!("the container {how} before its holder was heard of"))
+        };
         let late = || Failure::new(Code::Timeout, "the holder in the container did not call in time");
         let called = tokio::time::timeout(PATIENCE, async {
             tokio::select! {
                 biased;
                 called = birth.call() => called.map_err(|error| Failure::system("cannot hear the holder", &error)),
-                () = self.engine.ended(&id) => Err(died()),
+                code = self.engine.ended(&id) => Err(died(code)),
             }
         });
         let (stream, holder) = called.await.map_err(|_| late())??;
@@ -114,8 +122,11 @@ impl Starting {
     /// Who the command is, and whether that is somebody else than we are.
     async fn user(&self) -> Result<(String, bool)> {
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let own =
-            if self.engine.rootless().await? { "0:0".to_owned() } else { format!("{}:{}", own.0, own.1) };
+        let own = if self.engine.nature().await?.rootless {
+            "0:0".to_owned()
+        } else {
+            format!("{}:{}", own.0, own.1)
+        };
         match &self.container.user {
             Some(user) => Ok((user.clone(), *user != own)),
             None => Ok((own, false)),

@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -222,6 +223,11 @@ async fn another_user(bench: Bench) {
         transcript.until("1234").await;
         transcript.until("typed").await;
         let Ok(Adoption::Alive(_)) = bench.open().adopt(&ticket).await else { panic!("it is found again") };
+        // Whoever reads here is not who writes there.
+        for file in std::fs::read_dir(ticket.dir.as_path().join(wharf_model::Home::LOG)).expect("a log") {
+            let meta = file.expect("a file").metadata().expect("it is there");
+            assert_eq!(meta.permissions().mode() & 0o666, 0o666);
+        }
         let record = connection.stop(stop()).await.expect("a stop");
         assert_eq!(record.signal, Some(9));
         bench.clear(&ticket).await;

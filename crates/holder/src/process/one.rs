@@ -16,7 +16,12 @@ pub(super) fn one(socket: &Path, shared: bool) -> io::Result<()> {
     let _ = rustix::process::setsid();
     // Where another user than the asker's writes the files, the asker reads them all the same: the directory
     // around them is its own alone.
-    let umask = if shared { own::open_umask() } else { own::private_umask() };
+    let umask = if shared {
+        wharf_log::share_files();
+        own::open_umask()
+    } else {
+        own::private_umask()
+    };
     let nest = Nest { boot: proc::boot()?, cgroups: Hierarchies::own(), umask };
     std::env::set_current_dir("/")?;
     start::serve(linux::connect(socket)?, &nest)

@@ -6,9 +6,10 @@ set -u
 kind=$1 dir=$2
 cd "$dir" || exit 1
 
+# The shell stays as the first process: it takes note of the dead that the engine leaves to it, and an engine does not.
 contained() {
     unshare --mount --pid --net --fork --kill-child=SIGKILL --mount-proc --propagation private \
-        sh -c 'ip link set lo up 2>/dev/null; exec "$@"' sh "$@" >log 2>&1 </dev/null &
+        sh -c 'ip link set lo up 2>/dev/null; "$@" & wait $!' sh "$@" >log 2>&1 </dev/null &
 }
 
 case $kind in
