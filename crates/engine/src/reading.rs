@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use wharf_backend::{Connection, Output, OutputChunk, Stream};
 use wharf_log::{Chunk, Reader, Streams};
 use wharf_model::{Failure, Home, Offset, Session};
@@ -30,34 +31,45 @@ pub(crate) fn log_end(dir: &Path) -> Result<Offset> {
 
 /// Output that is in a log directory already; it does not wait for more.
 pub(crate) struct Logged {
+    ready: VecDeque<OutputChunk>,
+    /// Absent while it is being read.
+    log: Option<LogFiles>,
+    /// A read that was begun is gone on with, though whoever waited for it turned to something else.
+    reading: Option<JoinHandle<Read>>,
+}
+
+/// The files, and what was read of them: nothing at their end.
+type Read = (LogFiles, io::Result<Option<Vec<OutputChunk>>>);
+
+/// The files of a log, and how far they were read.
+struct LogFiles {
     dir: PathBuf,
     from: Offset,
     reader: Option<(Reader, Streams)>,
-    ready: VecDeque<OutputChunk>,
 }
 
 impl Logged {
     pub(crate) fn new(dir: PathBuf, from: Offset) -> Self {
-        Self { dir, from, reader: None, ready: VecDeque::new() }
+        Self { ready: VecDeque::new(), log: Some(LogFiles { dir, from, reader: None }), reading: None }
     }
+}
 
-    /// Reads on; false at the end.
-    fn fill(&mut self) -> io::Result<bool> {
+impl LogFiles {
+    /// Reads on; nothing at the end.
+    fn read(&mut self) -> io::Result<Option<Vec<OutputChunk>>> {
         let (mut reader, mut streams) = match self.reader.take() {
             Some(reader) => reader,
             None => match Reader::open(&self.dir, self.from) {
                 Ok(reader) => (reader, Streams::new()),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 Err(error) => return Err(error),
             },
         };
         let mut buf = vec![0; PIECE];
-        let more = match reader.read(&mut buf)? {
-            Chunk::End => false,
-            Chunk::Gap { from, to } => {
-                self.ready.push_back(OutputChunk::Gap { from, to });
-                true
-            }
+        let mut chunks = Vec::new();
+        match reader.read(&mut buf)? {
+            Chunk::End => return Ok(None),
+            Chunk::Gap { from, to } => chunks.push(OutputChunk::Gap { from, to }),
             Chunk::Data { offset, len } => {
                 for (stream, range) in streams.split(&reader, offset, len)? {
                     let stream = match stream {
@@ -65,17 +77,12 @@ impl Logged {
                         wharf_log::Stream::Stdout => Stream::Out,
                     };
                     let at = offset + range.start as u64;
-                    self.ready.push_back(OutputChunk::Data {
-                        offset: at,
-                        stream,
-                        bytes: buf[range].to_vec(),
-                    });
+                    chunks.push(OutputChunk::Data { offset: at, stream, bytes: buf[range].to_vec() });
                 }
-                true
             }
-        };
+        }
         self.reader = Some((reader, streams));
-        Ok(more)
+        Ok(Some(chunks))
     }
 }
 
@@ -86,19 +93,26 @@ impl Output for Logged {
             if let Some(chunk) = self.ready.pop_front() {
                 return Ok(Some(chunk));
             }
-            let mut own = std::mem::replace(self, Self::new(PathBuf::new(), Offset(0)));
-            let (own, more) = tokio::task::spawn_blocking(move || {
-                let more = own.fill();
-                (own, more)
-            })
-            .await
-            .map_err(|error| Failure::new(wharf_model::Code::Internal, format!("reading failed: {error}")))?;
-            *self = own;
-            let dir = &self.dir;
-            if !more.map_err(|error| {
-                Failure::system(format!("cannot read the log in {}", dir.display()), &error)
-            })? {
-                return Ok(None);
+            if let Some(mut log) = self.log.take() {
+                self.reading = Some(tokio::task::spawn_blocking(move || {
+                    let read = log.read();
+                    (log, read)
+                }));
+            }
+            // Only a read that failed for good leaves neither.
+            let Some(reading) = &mut self.reading else { return Ok(None) };
+            let read = reading.await;
+            self.reading = None;
+            let (log, read) = read.map_err(|error| {
+                Failure::new(wharf_model::Code::Internal, format!("reading failed: {error}"))
+            })?;
+            let failed =
+                |error| Failure::system(format!("cannot read the log in {}", log.dir.display()), &error);
+            let chunks = read.map_err(failed)?;
+            self.log = Some(log);
+            match chunks {
+                Some(chunks) => self.ready.extend(chunks),
+                None => return Ok(None),
             }
         }
     }

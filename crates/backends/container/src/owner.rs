@@ -71,6 +71,11 @@ impl Owner {
     }
 }
 
+/// Whether a container is of that very run: the next one has the same name.
+pub(crate) fn is_run(container: &Found, run: u32) -> bool {
+    container.label(RUN).and_then(|label| label.parse().ok()) == Some(run)
+}
+
 /// A mark of this host that stays when it is renamed. The machine's own id is not for others to read, so it is hashed.
 fn host() -> String {
     let read = |path: &str| fs::read_to_string(path).ok().filter(|text| !text.trim().is_empty());
@@ -136,6 +141,9 @@ mod tests {
         let elsewhere = Owner { host: "elsewhere".to_owned(), ..owner };
         assert!(!elsewhere.owns(&found, &id));
         assert!(!elsewhere.owns(&Found::default(), &id));
+        let found: Found =
+            serde_json::from_value(serde_json::json!({ "Config": { "Labels": { RUN: "2" } } })).unwrap();
+        assert!(is_run(&found, 2) && !is_run(&found, 1) && !is_run(&Found::default(), 1));
     }
 
     #[test]

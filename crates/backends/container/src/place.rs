@@ -14,7 +14,7 @@ use crate::endpoint::Endpoint;
 use crate::engine::Engine;
 use crate::inspect::{Found, FoundState};
 use crate::orphans;
-use crate::owner::{Owner, container_name};
+use crate::owner::{Owner, container_name, is_run};
 use crate::private::Private;
 use crate::rooms::Rooms;
 
@@ -93,7 +93,8 @@ impl Place {
             found = engine.container(&container_name(&ticket.id)).await?;
         }
         let owner = self.owner()?;
-        Ok((engine, found.filter(|container| owner.owns(container, &ticket.id))))
+        let ours = |container: &Found| owner.owns(container, &ticket.id) && is_run(container, ticket.run);
+        Ok((engine, found.filter(ours)))
     }
 
     /// What the engine knows of a session whose holder does not answer.

@@ -75,6 +75,7 @@ on_both! {
     strangers_are_left_alone
     orphans_are_cleared_and_doubts_are_kept
     an_image_is_built
+    a_next_run_is_not_taken_for_the_last
 }
 
 fn run<C>(flavour: Flavour, case: C)
@@ -397,4 +398,23 @@ async fn an_image_is_built(bench: Bench) {
     std::fs::write(context.join("Dockerfile"), format!("FROM {BUSYBOX}\nCOPY no-such /x\n")).expect("a file");
     let failure = bench.open().start(launch).await.err().expect("it cannot be built");
     assert!(failure.message.contains("no-such"), "{failure:?}");
+}
+
+async fn a_next_run_is_not_taken_for_the_last(bench: Bench) {
+    let launch = bench.shell("exit 0");
+    let mut second = launch.clone();
+    let (first, connection) = bench.start(launch).await;
+    within(LONG, "the end", connection.wait()).await.expect("the end");
+    bench.clear(&first).await;
+    // As a restart does it.
+    let exit = first.dir.as_path().join(wharf_model::Home::EXIT);
+    std::fs::rename(&exit, exit.with_file_name("exit.1.json")).expect("a rename");
+    second.run = 2;
+    second.argv = bench.shell("exec sleep 600").argv;
+    let (ticket, connection) = bench.start(second).await;
+    bench.clear(&first).await;
+    assert!(connection.status().borrow().exit.is_none());
+    let Ok(Adoption::Alive(_)) = bench.open().adopt(&ticket).await else { panic!("the second run lives on") };
+    connection.stop(stop()).await.expect("a stop");
+    bench.clear(&ticket).await;
 }

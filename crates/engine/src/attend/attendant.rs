@@ -26,6 +26,9 @@ use crate::shared::{Shared, now};
 
 /// What weighs this much is the program's own report of its state: OSC 7501.
 const FIRM: u32 = 80;
+
+/// What weighs no more than this is a title, which stands until it is changed.
+const TITLE: u32 = 60;
 /// How long after the last output an attendant that nobody needs goes to sleep.
 const SLEEP: Duration = Duration::from_secs(20);
 /// How often what is seen is published while much happens.
@@ -395,13 +398,18 @@ impl Attendant {
         }
         let turn = findings.iter().any(|finding| matches!(finding.state, State::Working | State::Asking));
         let expected = self.attention.expects_turn(std::mem::take(&mut self.turned) || turn);
-        if expected.is_some()
-            && let Some(idle) = findings.iter_mut().find(|finding| finding.source == Source::Screen)
-        {
-            // The screen does not show it yet; what the terminal or the processes say is newer than that.
-            idle.state = State::Working;
-            "submitted".clone_into(&mut idle.rule);
-            "a message was taken, and its turn does not show yet".clone_into(&mut idle.evidence);
+        if expected.is_some() {
+            // Screen and title do not show it yet; what the program reports or the processes say is newer than that.
+            let stands = |finding: &&mut wharf_agents::Finding| {
+                finding.state == State::Idle
+                    && (finding.source == Source::Screen
+                        || (finding.source == Source::Terminal && finding.weight <= TITLE))
+            };
+            for idle in findings.iter_mut().filter(stands) {
+                idle.state = State::Working;
+                "submitted".clone_into(&mut idle.rule);
+                "a message was taken, and its turn does not show yet".clone_into(&mut idle.evidence);
+            }
         }
         for source in [Source::Terminal, Source::Process, Source::Screen] {
             let found = findings.iter().find(|finding| finding.source == source);

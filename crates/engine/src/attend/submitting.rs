@@ -46,6 +46,7 @@ impl Courier {
         attention.intend(&message.id, Intent::Submit)?;
         if !first.is_empty() {
             self.typist.press(first).await?;
+            self.typist.read().await?;
             tokio::time::sleep(SETTLED.0).await;
             self.typist.still(SETTLED.0, Instant::now() + SETTLED.1).await?;
         }
@@ -97,9 +98,10 @@ impl Courier {
     /// Lets the state say that a turn goes on before the receipt says that the message was taken: whoever waits for the
     /// one and then for rest must not find the rest of before.
     async fn expect_turn(&mut self, pressed: Instant) {
-        // Only what a screen says is put off by that; an end of the session is the next message's matter.
+        // Only what a screen or a title says is put off by that; an end of the session is the next message's matter.
         let Ok(seen) = self.typist.look().await else { return };
-        let rests = seen.report.state == State::Idle && seen.report.source == Source::Screen;
+        let shown = matches!(seen.report.source, Source::Screen | Source::Terminal);
+        let rests = seen.report.state == State::Idle && shown;
         if self.typist.attention.expect_turn(pressed) && rests {
             let deadline = Instant::now() + SETTLED.0 * 2;
             let _ = self.typist.until(deadline, |seen| seen.report.state != State::Idle).await;

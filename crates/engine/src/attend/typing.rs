@@ -124,10 +124,12 @@ impl Typist {
         written
     }
 
-    /// Presses keys one after the other.
+    /// Presses keys one after the other, each once the one before has been read: read together, an Escape and what
+    /// follows it are another key.
     pub(crate) async fn press(&self, keys: &[String]) -> Result<()> {
         for (index, key) in keys.iter().enumerate() {
             if index > 0 {
+                self.read().await?;
                 tokio::time::sleep(BETWEEN).await;
             }
             self.write(&bytes_of(key)?).await?;

@@ -135,6 +135,10 @@ impl Environment for SandboxEnvironment {
         let word = launch.argv.first().ok_or_else(|| Failure::new(Code::Invalid, "the command is empty"))?;
         let program = program::find(word, &launch.env, launch.spec.dir.as_path())?;
         launch.spec.in_force.extend(rules.words(in_force));
+        if launch.spec.agent.is_some() {
+            let said = "sandbox: the agent's hooks cannot reach Wharf; its state is read from its screen and its files";
+            launch.spec.in_force.push(said.to_owned());
+        }
         // The command itself may be run wherever it is; what it needs besides must be named.
         rules.read.push(program.canonicalize().unwrap_or(program).into());
         if launch.spec.prompt.is_some() {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use wharf_backend::Environment;
+use wharf_model::Nix;
 
 use crate::support::{Ground, captured, host, prepared, run};
 
@@ -42,6 +43,27 @@ async fn a_dirty_tree_is_read_as_it_is() {
     git(&dir, &["add", "."]);
     ground.write("repo/new.nix", "{ foo = \"two\"; }");
     let launch = environment.apply(ground.launch(&dir, "echo $FOO"), &host()).await.unwrap();
+    assert_eq!(run(&launch), "two\n");
+}
+
+#[tokio::test]
+async fn a_reference_is_captured_again_when_it_has_moved_on() {
+    let ground = Ground::new();
+    let dir = ground.flake("repo", "FOO = \"one\";");
+    git(&dir, &["init", "-q"]);
+    git(&dir, &["add", "."]);
+    git(&dir, &["commit", "-q", "-m", "one"]);
+    let environment = ground.environment();
+    let launch = || {
+        let mut launch = ground.launch(&ground.path("home"), "echo $FOO");
+        launch.spec.nix = Some(Box::new(Nix::parse(&format!("git+file://{}", dir.display()))));
+        launch
+    };
+    assert!(captured(&prepared(&environment, &launch()).await.unwrap()));
+    assert!(!captured(&prepared(&environment, &launch()).await.unwrap()));
+    ground.flake("repo", "FOO = \"two\";");
+    git(&dir, &["commit", "-q", "-a", "-m", "two"]);
+    let launch = environment.apply(launch(), &host()).await.unwrap();
     assert_eq!(run(&launch), "two\n");
 }
 
