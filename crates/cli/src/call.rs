@@ -33,7 +33,12 @@ pub(crate) fn again<T>(work: impl AsyncFn(Client) -> Result<T, Failure>) -> Resu
         let mut tries = 1;
         loop {
             match work(daemon::ensure(&home).await?).await {
-                Err(failure) if failure.code == Code::Unreachable && tries < TRIES => tries += 1,
+                // It died before it answered, or between being found and being asked.
+                Err(failure)
+                    if matches!(failure.code, Code::Unreachable | Code::Unavailable) && tries < TRIES =>
+                {
+                    tries += 1;
+                }
                 answer => return answer,
             }
         }

@@ -39,7 +39,7 @@ pub(crate) const CASES: &[Case] = &[
     case("unicode", "umlauts, CJK, emoji, combining marks, right-to-left", messages::unicode),
     case("shell-like", "what a shell would run; nothing may", messages::shell_like),
     case("tabs and ends", "tabs, and white space at both ends", messages::tabs_and_ends),
-    case("escape bytes", "ESC, the end of a paste, BEL, NUL in the text", messages::escape_bytes),
+    case("escape bytes", "ESC, the end of a paste, CR, BEL, backspace in the text", messages::escape_bytes),
     case("leading !", "what some agents run without asking: refused, or text", messages::leading_bang),
     case("last \\", "what some agents take for a line break", messages::last_backslash),
     case("last @name", "what opens a list that takes the Enter", messages::last_mention),
