@@ -22,7 +22,7 @@ const PLACES: &[&str] = &[
     after_help = "It is watched and typed at, and never ended: `stop` and `kill` let it go, `signal` reaches it."
 )]
 pub(crate) struct Args {
-    /// What to take in: tmux:SESSION[:WINDOW[.PANE]] or docker:NAME
+    /// What to take in: tmux:SESSION[:WINDOW[.PANE]]
     place: String,
     /// Its name here; one is made up where none is given
     #[arg(long)]

@@ -464,7 +464,7 @@ impl Attendant {
     fn draft(&mut self, before: &str) -> Option<String> {
         let ours = *lock(&self.attention.typed);
         let typed = self.status.last_input.filter(|at| *at > ours);
-        self.prompt.draft(before, typed.map(|at| now().0.saturating_sub(at.0)))
+        self.prompt.draft(before, typed.map(|at| now().0.saturating_sub(at.0)), Instant::now())
     }
 
     /// Publishes a new state.

@@ -129,7 +129,11 @@ impl Courier {
             attention.step(&message.id, Progress::Confirmed, evidence, Facts::default())?;
             return Ok(());
         }
-        let whole = seen.composer.as_ref().is_some_and(|composer| proof.is_all(&composer.text));
+        // Where there is no composer to read, the end of the text before the cursor is the end of one write: all of it.
+        let whole = match &seen.composer {
+            Some(composer) => proof.is_all(&composer.text),
+            None => proof.place(&seen) == Place::There,
+        };
         match (self.entry.intent, proof.place(&seen)) {
             // All of it stands there, and nobody else would have put it there.
             (_, Place::There) if whole && !message.manner.no_submit => {

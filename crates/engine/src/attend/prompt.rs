@@ -1,5 +1,10 @@
+use std::time::{Duration, Instant};
+
 /// How soon after a key its echo comes, in milliseconds.
 const ECHO: u64 = 400;
+/// How long something must stand after a prompt before it counts as the program's own: that somebody typed may be heard of
+/// a moment after its echo is seen.
+const STANDS: Duration = Duration::from_millis(600);
 
 /// What stands before the cursor of a program that has no composer to look at: its prompt, and what was typed after it.
 #[derive(Default)]
@@ -8,27 +13,40 @@ pub(crate) struct Prompt {
     text: Option<String>,
     /// Whether something was typed after it and stands there.
     drafted: bool,
+    /// What stands there and may be a prompt, and since when.
+    fresh: Option<(String, Instant)>,
 }
 
 impl Prompt {
     /// What somebody has typed and not submitted. `typed` says how long ago somebody else than us typed, where anybody did
     /// since we did. What comes right after a key is its echo; everything else is a prompt.
-    pub(crate) fn draft(&mut self, before: &str, typed: Option<u64>) -> Option<String> {
+    pub(crate) fn draft(&mut self, before: &str, typed: Option<u64>, at: Instant) -> Option<String> {
         let typing = typed.is_some_and(|ago| ago < ECHO);
         let draft = self.text.as_deref().and_then(|text| before.strip_prefix(text));
         match draft {
             Some("") => {
-                self.drafted = false;
+                (self.drafted, self.fresh) = (false, None);
                 None
             }
             Some(draft) if typed.is_some() && (typing || self.drafted) => {
                 self.drafted = true;
                 Some(draft.to_owned())
             }
+            Some(_) if !self.stands(before, at) => None,
             _ => {
-                self.text = Some(before.to_owned());
-                self.drafted = false;
+                *self = Self { text: Some(before.to_owned()), ..Self::default() };
                 None
+            }
+        }
+    }
+
+    /// Whether this has stood there for a while.
+    fn stands(&mut self, before: &str, at: Instant) -> bool {
+        match &self.fresh {
+            Some((text, since)) if text == before => at.duration_since(*since) >= STANDS,
+            _ => {
+                self.fresh = Some((before.to_owned(), at));
+                false
             }
         }
     }
@@ -38,35 +56,61 @@ impl Prompt {
 mod tests {
     use super::*;
 
+    struct Line {
+        prompt: Prompt,
+        start: Instant,
+    }
+
+    impl Line {
+        fn new() -> Self {
+            Self { prompt: Prompt::default(), start: Instant::now() }
+        }
+
+        /// What is a draft at a moment, where somebody typed at another.
+        fn draft(&mut self, at: u64, before: &str, typed: Option<u64>) -> Option<String> {
+            let typed = typed.map(|typed| at - typed);
+            self.prompt.draft(before, typed, self.start + Duration::from_millis(at))
+        }
+    }
+
+    fn some(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
     #[test]
     fn what_is_typed_after_a_prompt_is_a_draft_until_it_is_gone() {
-        let mut prompt = Prompt::default();
-        assert_eq!(prompt.draft("$ ", None), None);
-        assert_eq!(prompt.draft("$ l", Some(5)), Some("l".to_owned()));
-        assert_eq!(
-            prompt.draft("$ ls", Some(60_000)),
-            Some("ls".to_owned()),
-            "a draft does not go by itself"
-        );
-        assert_eq!(prompt.draft("$ ", Some(3)), None);
-        assert_eq!(prompt.draft("$ x", Some(2)), Some("x".to_owned()));
+        let mut line = Line::new();
+        assert_eq!(line.draft(0, "$ ", None), None);
+        assert_eq!(line.draft(105, "$ l", Some(100)), some("l"));
+        assert_eq!(line.draft(60_000, "$ ls", Some(200)), some("ls"), "a draft does not go by itself");
+        assert_eq!(line.draft(61_000, "$ ", Some(60_990)), None);
+        assert_eq!(line.draft(62_000, "$ x", Some(61_990)), some("x"));
         // Another prompt came: the line was submitted.
-        assert_eq!(prompt.draft("~/src $ ", Some(9)), None);
-        assert_eq!(prompt.draft("~/src $ y", Some(9)), Some("y".to_owned()));
+        assert_eq!(line.draft(63_000, "~/src $ ", Some(62_990)), None);
+        assert_eq!(line.draft(64_000, "~/src $ y", Some(63_990)), some("y"));
+    }
+
+    #[test]
+    fn an_echo_that_is_seen_before_its_key_is_heard_of_is_a_draft() {
+        let mut line = Line::new();
+        assert_eq!(line.draft(0, "$ ", None), None);
+        assert_eq!(line.draft(100, "$ half", None), None);
+        assert_eq!(line.draft(110, "$ half", Some(95)), some("half"));
     }
 
     #[test]
     fn the_first_look_sees_a_prompt() {
-        let mut prompt = Prompt::default();
-        assert_eq!(prompt.draft("$ ", Some(1)), None);
-        assert_eq!(prompt.draft("$ a", Some(1)), Some("a".to_owned()));
+        let mut line = Line::new();
+        assert_eq!(line.draft(1, "$ ", Some(0)), None);
+        assert_eq!(line.draft(2, "$ a", Some(1)), some("a"));
     }
 
     #[test]
     fn what_a_program_prints_by_itself_is_no_draft() {
-        let mut prompt = Prompt::default();
-        assert_eq!(prompt.draft("$ ", None), None);
-        assert_eq!(prompt.draft("$ done: ", Some(5_000)), None);
-        assert_eq!(prompt.draft("$ done: 3", None), None);
+        let mut line = Line::new();
+        assert_eq!(line.draft(0, "$ ", None), None);
+        assert_eq!(line.draft(6_000, "$ done: ", Some(1_000)), None);
+        assert_eq!(line.draft(6_700, "$ done: ", Some(1_000)), None);
+        assert_eq!(line.draft(6_800, "$ done: 3", Some(6_790)), some("3"));
     }
 }

@@ -38,11 +38,12 @@ engine=$!
 finish() {
     kill -KILL "$engine" 2>/dev/null
     wait "$engine" 2>/dev/null
-    find /sys/fs/cgroup -depth -type d -path "*/wharf-test-$$*" -exec rmdir {} + 2>/dev/null
-    find /sys/fs/cgroup -depth -type d -path "*/libpod_parent*" -exec rmdir {} + 2>/dev/null
-    # A mount of the engine's own may take a moment to go.
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
-        rm -rf "$dir" 2>/dev/null && break
+    # What was killed, and what was mounted for it, may take a moment to go.
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        find /sys/fs/cgroup -depth -type d \( -path "*/wharf-test-$$*" -o -path '*/libpod_parent*' \) \
+            -exec rmdir {} + 2>/dev/null
+        left=$(find /sys/fs/cgroup -type d -name "wharf-test-$$" 2>/dev/null)
+        rm -rf "$dir" 2>/dev/null && [ -z "$left" ] && break
         sleep 0.5
     done
     exit 0
