@@ -91,8 +91,18 @@ pub(crate) fn remove_session(dir: &Path) -> Result<()> {
         _ => Ok(()),
     };
     gone(fs::remove_file(dir.join(Home::TICKET)))?;
+    for _ in 0..TRIES {
+        match fs::remove_dir_all(dir) {
+            // Somebody was just writing a last line there.
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => std::thread::yield_now(),
+            result => return gone(result),
+        }
+    }
     gone(fs::remove_dir_all(dir))
 }
+
+/// How often a directory is emptied that somebody writes to meanwhile.
+const TRIES: usize = 16;
 
 /// Claims a name: exactly one of many wins. `false` where it is taken.
 pub(crate) fn claim_link(home: &Home, name: &Name, id: &SessionId) -> Result<bool> {

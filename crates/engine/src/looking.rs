@@ -34,8 +34,13 @@ impl Engine {
             let judged = |seen: &crate::attend::Seen| {
                 seen.still.elapsed() >= GLANCE || seen.is_judged() && seen.is_settled()
             };
-            // A session that ends meanwhile is shown as ended.
-            let _ = typist.until(deadline, judged).await;
+            let mut changes = handle.watch();
+            changes.mark_unchanged();
+            // Whatever changes meanwhile, an end included, is what is shown.
+            tokio::select! {
+                _ = typist.until(deadline, judged) => {}
+                _ = changes.changed() => {}
+            }
         }
         Ok(handle.session())
     }

@@ -208,7 +208,10 @@ impl Attendant {
             }
         }
         self.stream_ended(view.offset);
-        view.checkpoint(&self.dir);
+        // What is over is read from its log; and it may be removed just now.
+        if !self.handle.is_over() {
+            view.checkpoint(&self.dir);
+        }
         requests.close();
         while let Some(request) = requests.recv().await {
             Self::answer(&mut view, request);

@@ -2,15 +2,17 @@ use std::time::{Duration, Instant};
 
 /// How soon after a key its echo comes, in milliseconds.
 const ECHO: u64 = 400;
-/// How long something must stand after a prompt before it counts as the program's own: that somebody typed may be heard of
-/// a moment after its echo is seen.
-const STANDS: Duration = Duration::from_millis(600);
+/// How long something must stand at the start of a row, and after a prompt, before it counts as the program's own: that
+/// somebody typed may be heard of a moment after its echo is seen.
+const STANDS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(600));
 
 /// What stands before the cursor of a program that has no composer to look at: its prompt, and what was typed after it.
 #[derive(Default)]
 pub(crate) struct Prompt {
     /// Absent until the first look.
     text: Option<String>,
+    /// The last prompt that was more than white space.
+    last: Option<String>,
     /// Whether something was typed after it and stands there.
     drafted: bool,
     /// What stands there and may be a prompt, and since when.
@@ -23,27 +25,41 @@ impl Prompt {
     pub(crate) fn draft(&mut self, before: &str, typed: Option<u64>, at: Instant) -> Option<String> {
         let typing = typed.is_some_and(|ago| ago < ECHO);
         let draft = self.text.as_deref().and_then(|text| before.strip_prefix(text));
+        // Before a program draws its prompt the cursor stands at the start of the row: what comes then may be either.
+        let bare = self.text.as_deref().is_none_or(|text| text.trim().is_empty());
         match draft {
             Some("") => {
                 (self.drafted, self.fresh) = (false, None);
                 None
             }
-            Some(draft) if typed.is_some() && (typing || self.drafted) => {
+            Some(_) if self.last.as_deref() == Some(before) => {
+                self.adopt(before);
+                None
+            }
+            Some(draft) if typed.is_some() && (typing || (self.drafted && !bare)) => {
                 self.drafted = true;
                 Some(draft.to_owned())
             }
-            Some(_) if !self.stands(before, at) => None,
+            Some(_) if !self.stands(before, at, if bare { STANDS.0 } else { STANDS.1 }) => None,
             _ => {
-                *self = Self { text: Some(before.to_owned()), ..Self::default() };
+                self.adopt(before);
                 None
             }
         }
     }
 
+    /// Takes it for the prompt.
+    fn adopt(&mut self, before: &str) {
+        if !before.trim().is_empty() {
+            self.last = Some(before.to_owned());
+        }
+        (self.text, self.drafted, self.fresh) = (Some(before.to_owned()), false, None);
+    }
+
     /// Whether this has stood there for a while.
-    fn stands(&mut self, before: &str, at: Instant) -> bool {
+    fn stands(&mut self, before: &str, at: Instant, long: Duration) -> bool {
         match &self.fresh {
-            Some((text, since)) if text == before => at.duration_since(*since) >= STANDS,
+            Some((text, since)) if text == before => at.duration_since(*since) >= long,
             _ => {
                 self.fresh = Some((before.to_owned(), at));
                 false
@@ -73,21 +89,21 @@ mod tests {
         }
     }
 
-    fn some(text: &str) -> Option<String> {
-        Some(text.to_owned())
-    }
-
     #[test]
     fn what_is_typed_after_a_prompt_is_a_draft_until_it_is_gone() {
         let mut line = Line::new();
         assert_eq!(line.draft(0, "$ ", None), None);
-        assert_eq!(line.draft(105, "$ l", Some(100)), some("l"));
-        assert_eq!(line.draft(60_000, "$ ls", Some(200)), some("ls"), "a draft does not go by itself");
+        assert_eq!(line.draft(105, "$ l", Some(100)).as_deref(), Some("l"));
+        assert_eq!(
+            line.draft(60_000, "$ ls", Some(200)).as_deref(),
+            Some("ls"),
+            "a draft does not go by itself"
+        );
         assert_eq!(line.draft(61_000, "$ ", Some(60_990)), None);
-        assert_eq!(line.draft(62_000, "$ x", Some(61_990)), some("x"));
+        assert_eq!(line.draft(62_000, "$ x", Some(61_990)).as_deref(), Some("x"));
         // Another prompt came: the line was submitted.
         assert_eq!(line.draft(63_000, "~/src $ ", Some(62_990)), None);
-        assert_eq!(line.draft(64_000, "~/src $ y", Some(63_990)), some("y"));
+        assert_eq!(line.draft(64_000, "~/src $ y", Some(63_990)).as_deref(), Some("y"));
     }
 
     #[test]
@@ -95,14 +111,31 @@ mod tests {
         let mut line = Line::new();
         assert_eq!(line.draft(0, "$ ", None), None);
         assert_eq!(line.draft(100, "$ half", None), None);
-        assert_eq!(line.draft(110, "$ half", Some(95)), some("half"));
+        assert_eq!(line.draft(110, "$ half", Some(95)).as_deref(), Some("half"));
+    }
+
+    #[test]
+    fn a_prompt_that_is_drawn_after_a_key_is_no_draft() {
+        let mut line = Line::new();
+        assert_eq!(line.draft(0, "$ ", None), None);
+        assert_eq!(line.draft(110, "$ ls", Some(100)).as_deref(), Some("ls"));
+        // Enter: the cursor is at the start of a row, then the prompt comes again.
+        assert_eq!(line.draft(1_001, "", Some(1_000)), None);
+        assert_eq!(line.draft(1_005, "$ ", Some(1_000)), None);
+        assert_eq!(line.draft(1_010, "$ x", Some(1_008)).as_deref(), Some("x"));
+        // Another prompt is taken for one as soon as it has stood for a while.
+        assert_eq!(line.draft(2_001, "", Some(2_000)), None);
+        assert_eq!(line.draft(2_005, "~ $ ", Some(2_000)).as_deref(), Some("~ $ "));
+        assert_eq!(line.draft(2_500, "~ $ ", Some(2_000)), None);
+        assert_eq!(line.draft(3_200, "~ $ ", Some(2_000)), None);
+        assert_eq!(line.draft(3_300, "~ $ y", Some(3_290)).as_deref(), Some("y"));
     }
 
     #[test]
     fn the_first_look_sees_a_prompt() {
         let mut line = Line::new();
         assert_eq!(line.draft(1, "$ ", Some(0)), None);
-        assert_eq!(line.draft(2, "$ a", Some(1)), some("a"));
+        assert_eq!(line.draft(2, "$ a", Some(1)).as_deref(), Some("a"));
     }
 
     #[test]
@@ -111,6 +144,6 @@ mod tests {
         assert_eq!(line.draft(0, "$ ", None), None);
         assert_eq!(line.draft(6_000, "$ done: ", Some(1_000)), None);
         assert_eq!(line.draft(6_700, "$ done: ", Some(1_000)), None);
-        assert_eq!(line.draft(6_800, "$ done: 3", Some(6_790)), some("3"));
+        assert_eq!(line.draft(6_800, "$ done: 3", Some(6_790)).as_deref(), Some("3"));
     }
 }
