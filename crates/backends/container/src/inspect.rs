@@ -73,8 +73,16 @@ pub(crate) async fn container(socket: &Path, id: &str) -> io::Result<Option<Foun
     match get(socket, &format!("/containers/{id}/json")).await? {
         (200, body) => Ok(Some(serde_json::from_slice(&body)?)),
         (404, _) => Ok(None),
+        // Podman says so of one that went while it looked at it, and has a field for the cause alone.
+        (500, body) if cause(&body).as_deref() == Some("no such container") => Ok(None),
         (status, body) => Err(refused(status, &body)),
     }
+}
+
+/// What Podman gives as the cause of an error.
+fn cause(body: &[u8]) -> Option<String> {
+    let answer: serde_json::Value = serde_json::from_slice(body).ok()?;
+    Some(answer.get("cause")?.as_str()?.to_owned())
 }
 
 /// Asks for all containers with a label, whether they run or not. The caller sets the deadline.
@@ -154,6 +162,15 @@ mod tests {
         {
             assert_eq!(split(odd), None, "{}", odd.escape_ascii());
         }
+    }
+
+    #[test]
+    fn a_container_that_went_meanwhile_is_told_by_its_cause() {
+        let body =
+            br#"{"cause":"no such container","message":"error getting graph driver info","response":500}"#;
+        assert_eq!(cause(body).as_deref(), Some("no such container"));
+        assert_eq!(cause(b"{}"), None);
+        assert_eq!(cause(b"not json"), None);
     }
 
     #[test]
