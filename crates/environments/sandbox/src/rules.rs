@@ -4,7 +4,7 @@ use wharf_model::{Network, Text};
 /// What a command may do, as its step is told.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
-    /// What it may read and run, beyond [`SYSTEM`].
+    /// What it may read and run, beyond what every program needs of the system.
     pub read: Vec<Text>,
     /// What it may also change.
     pub write: Vec<Text>,
