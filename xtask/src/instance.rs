@@ -14,6 +14,7 @@ use crate::step::cargo;
 pub(crate) struct Instance {
     wharf: PathBuf,
     home: TempDir,
+    variables: Vec<(String, OsString)>,
 }
 
 impl Instance {
@@ -21,7 +22,13 @@ impl Instance {
     pub(crate) fn new(wharf: &Path) -> Result<Self> {
         // Short, because sockets live below it.
         let home = tempfile::Builder::new().prefix("wh").tempdir().context("a temporary directory")?;
-        Ok(Self { wharf: wharf.to_path_buf(), home })
+        Ok(Self { wharf: wharf.to_path_buf(), home, variables: Vec::new() })
+    }
+
+    /// Gives every command of it a variable.
+    pub(crate) fn with_variable(mut self, name: impl Into<String>, value: impl Into<OsString>) -> Self {
+        self.variables.push((name.into(), value.into()));
+        self
     }
 
     /// Its HOME.
@@ -39,6 +46,7 @@ impl Instance {
             }
         }
         command.args(args).env("HOME", self.home.path()).env("NO_COLOR", "1").stdin(Stdio::null());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 

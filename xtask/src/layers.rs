@@ -8,7 +8,10 @@ const RANKS: &[(&str, u32)] = &[
     ("wharf-model", 0),
     ("wharf-log", 1),
     ("wharf-backend", 1),
+    // Small and alone: it is part of a program that runs in any image.
+    ("wharf-errand", 1),
     ("wharf-screen", 1),
+    ("wharf-archive", 1),
     ("wharf-holder", 2),
     ("wharf-store", 2),
     ("wharf-agents", 2),
@@ -34,7 +37,7 @@ const NARROW: &[(&str, &[&str])] = &[
     // The wire is a contract of its own: it knows plain data, and the holder that starts a daemon from inside a session.
     ("wharf-api", &["wharf-model", "wharf-holder"]),
     // The command line is a client. `logs` and `attach` read files and holders; nothing reaches the engine.
-    ("wharf-cli", &["wharf-model", "wharf-log", "wharf-holder", "wharf-api"]),
+    ("wharf-cli", &["wharf-model", "wharf-log", "wharf-holder", "wharf-api", "wharf-archive"]),
     // What everything else runs on top of must not know any backend.
     (
         "wharf-engine",
@@ -54,6 +57,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     (
         "tokio",
         &[
+            "wharf-archive",
             "wharf-backend",
             "wharf-local",
             "wharf-container",

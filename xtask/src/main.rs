@@ -3,7 +3,9 @@
 mod agents;
 mod bench;
 mod chaos;
+mod container_engine;
 mod counter;
+mod cycles;
 mod flags;
 mod instance;
 mod layers;
@@ -43,6 +45,11 @@ const TASKS: &[Task] = &[
         name: "chaos",
         about: "kill the daemon or holders under load, then account for every line",
         run: chaos::task,
+    },
+    Task {
+        name: "cycles",
+        about: "start, end and remove sessions a thousand times, then look for what is left",
+        run: cycles::task,
     },
     Task {
         name: "agents",

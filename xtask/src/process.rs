@@ -36,6 +36,19 @@ fn all() -> Vec<i32> {
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// Every process that a process started, and those that they did, at any depth.
+pub(crate) fn descendants(of: i32) -> Vec<i32> {
+    let parents: Vec<(i32, i32)> =
+        all().into_iter().filter_map(|pid| Some((pid, stat(pid).ok()?.get(1)?.parse().ok()?))).collect();
+    let mut found = vec![of];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found.split_off(1)
+}
+
 /// The program that a process runs.
 pub(crate) fn program(pid: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/exe")).ok()
@@ -109,6 +122,23 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn a_child_and_its_child_are_descendants() {
+        let mut child = Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
+        let own = std::process::id() as i32;
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while descendants(child.id() as i32).is_empty() {
+            assert!(std::time::Instant::now() < deadline, "the shell never started anything");
+            std::thread::yield_now();
+        }
+        let grandchild = descendants(child.id() as i32)[0];
+        let found = descendants(own);
+        assert!(found.contains(&(child.id() as i32)) && found.contains(&grandchild), "{found:?}");
+        let pid = Pid::from_raw(grandchild).unwrap();
+        rustix::process::kill_process(pid, Signal::KILL).unwrap();
+        child.wait().unwrap();
+    }
 
     #[test]
     fn a_child_is_found_by_its_mark_and_killed_by_it() {

@@ -23,6 +23,8 @@ const NEEDS: &[Need] = &[
     Need { program: "ps", package: "procps", by: "scripts of the tests" },
     Need { program: "node", package: "nodejs", by: "the suite over real agents" },
     Need { program: "npm", package: "npm", by: "the suite over real agents" },
+    Need { program: "sshd", package: "openssh-server", by: "the tests of engines on another host" },
+    Need { program: "ssh", package: "openssh-client", by: "the tests of engines on another host" },
     Need { program: "dtach", package: "dtach", by: "the benchmark" },
     Need { program: "screen", package: "screen", by: "the benchmark" },
 ];

@@ -22,6 +22,7 @@ pub(crate) fn task(flags: Flags) -> Result<()> {
         cargo().args(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
     )?;
     tests()?;
+    places()?;
     step("doc tests", cargo().args(["test", "--workspace", "--doc", "--locked"]))?;
     let mut docs = cargo();
     docs.args(["doc", "--workspace", "--no-deps", "--locked"]).env("RUSTDOCFLAGS", "-D warnings");
@@ -62,6 +63,22 @@ fn tests() -> Result<()> {
             "--test-threads=2",
         ]),
     )
+}
+
+/// The suite of the program once more on each of the other places: what is promised does not depend on where it runs.
+fn places() -> Result<()> {
+    for place in ["tmux", "docker", "podman"] {
+        let mut run = cargo();
+        run.env("WHARF_TEST_BACKEND", place);
+        if has("cargo-nextest") {
+            let profile = if in_ci() { "ci" } else { "default" };
+            run.args(["nextest", "run", "--profile", profile]);
+        } else {
+            run.arg("test");
+        }
+        step(&format!("the program on {place}"), run.args(["--locked", "-p", "wharf", "--test", "cli"]))?;
+    }
+    Ok(())
 }
 
 /// Formatter and linter are parts of the toolchain that a minimal one lacks.

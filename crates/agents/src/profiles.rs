@@ -27,14 +27,9 @@ const GENERIC: &str = "generic";
 /// A profile's file may be this large; a larger one is not a profile.
 const LARGEST: u64 = 1 << 20;
 
-/// What is built in is read once: every start of a session asks for it.
-static BUILT: LazyLock<(Layers, Profiles)> = LazyLock::new(|| {
-    let mut layers = Layers::default();
-    let added = BUILT_IN
-        .iter()
-        .try_for_each(|(name, text)| layers.add(name, text, Path::new(&format!("profiles/{name}.toml"))));
-    let whole = added.and_then(|()| layers.clone().finish());
-    (layers, whole.expect("the profiles that come with Wharf are right: a test reads them"))
+/// What is built in is read once.
+static BUILT: LazyLock<Profiles> = LazyLock::new(|| {
+    Layers::built_in().finish().expect("the profiles that come with Wharf are right: a test reads them")
 });
 
 /// Every agent that is known here.
@@ -46,7 +41,7 @@ pub struct Profiles {
 impl Profiles {
     /// The profiles that come with Wharf, alone.
     pub fn built_in() -> Self {
-        BUILT.1.clone()
+        BUILT.clone()
     }
 
     /// Those that come with Wharf, under the user's own in `CONFIG/profiles/*.toml`, under the changes of the nearest
@@ -57,7 +52,7 @@ impl Profiles {
         if own.is_empty() && project.is_none() {
             return Ok(Self::built_in());
         }
-        let mut layers = BUILT.0.clone();
+        let mut layers = Layers::built_in();
         for file in own {
             let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
             layers.add(&stem, &read(&file)?, &file)?;
@@ -92,11 +87,24 @@ impl Profiles {
         self.all.values()
     }
 
+    /// Whether a command line is that of an agent, by what comes with Wharf alone. Every start of a session asks, so
+    /// only the profiles' first lines are looked at.
+    pub fn is_known_agent(argv: &[Text]) -> bool {
+        let heads = || BUILT_IN.iter().map(|(_, text)| text.split("\n[").next().unwrap_or_default());
+        let known = |name: &String| {
+            let quoted = format!("\"{name}\"");
+            heads().find(|head| {
+                head.lines().any(|line| line.starts_with("programs = ") && line.contains(&quoted))
+            })
+        };
+        let head = program::known_by(argv).iter().find_map(known);
+        head.is_some_and(|head| head.lines().any(|line| line == "attend = true"))
+    }
+
     /// The profile of a command line; the generic one where none knows it.
     pub fn for_argv(&self, argv: &[Text]) -> Arc<Profile> {
         let known = |name: &String| self.all.values().find(|profile| profile.programs.contains(name));
-        let names = if program::is_script(argv) { Vec::new() } else { program::names(argv) };
-        let found = names.iter().find_map(known).or_else(|| self.all.get(GENERIC));
+        let found = program::known_by(argv).iter().find_map(known).or_else(|| self.all.get(GENERIC));
         Arc::clone(found.expect("the generic profile is built in"))
     }
 }
@@ -108,6 +116,16 @@ struct Layers {
 }
 
 impl Layers {
+    fn built_in() -> Self {
+        let mut layers = Self::default();
+        for (name, text) in BUILT_IN {
+            let file = format!("profiles/{name}.toml");
+            let added = layers.add(name, text, Path::new(&file));
+            added.expect("the profiles that come with Wharf are right: a test reads them");
+        }
+        layers
+    }
+
     /// A whole profile: new, or over the one of that name.
     fn add(&mut self, stem: &str, text: &str, file: &Path) -> Result<(), Failure> {
         let profile: Profile = toml::from_str(text).map_err(|error| bad(file, text, &error))?;

@@ -1,9 +1,14 @@
 use wharf_model::Text;
 
+/// The names that a command line may be known by; none where it is a script's.
+pub(crate) fn known_by(argv: &[Text]) -> Vec<String> {
+    if is_script(argv) { Vec::new() } else { names(argv) }
+}
+
 /// The names that a command line may be known by, the most telling first: the program's, and what it runs.
 ///
 /// `npx @openai/codex`, `node /x/bin/codex.js`, `env A=1 codex` and `/opt/codex` all say *codex*.
-pub(crate) fn names(argv: &[Text]) -> Vec<String> {
+fn names(argv: &[Text]) -> Vec<String> {
     let words: Vec<String> = argv.iter().map(|word| word.lossy().into_owned()).collect();
     let mut names = Vec::new();
     let mut rest = words.as_slice();
@@ -44,7 +49,7 @@ pub(crate) fn names(argv: &[Text]) -> Vec<String> {
 }
 
 /// Whether a command line has a shell run something and end, in place of talking to somebody.
-pub(crate) fn is_script(argv: &[Text]) -> bool {
+fn is_script(argv: &[Text]) -> bool {
     const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "fish", "ash"];
     const WITH_VALUE: [&str; 7] = ["--rcfile", "--init-file", "-o", "+o", "-O", "+O", "-C"];
     let Some((program, arguments)) = argv.split_first() else { return false };

@@ -71,8 +71,20 @@ fn a_command_line_finds_its_profile() {
         ("", "generic"),
     ] {
         assert_eq!(profiles.for_argv(&argv(line)).name, name, "{line}");
+        assert_eq!(Profiles::is_known_agent(&argv(line)), profiles.for_argv(&argv(line)).attend, "{line}");
     }
     assert_eq!(profiles.for_argv(&[]).name, "generic");
+}
+
+#[test]
+fn an_agent_is_known_without_reading_its_profile() {
+    for profile in Profiles::built_in().iter() {
+        for program in &profile.programs {
+            assert_eq!(Profiles::is_known_agent(&argv(program)), profile.attend, "{program}");
+        }
+    }
+    assert!(!Profiles::is_known_agent(&argv("some-program")));
+    assert!(!Profiles::is_known_agent(&[]));
 }
 
 #[test]

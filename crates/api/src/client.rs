@@ -278,7 +278,7 @@ impl Client {
         self.get("/v1/doctor".into()).await
     }
 
-    async fn many(&self, target: &str, request: &ManyRequest) -> Answer<Vec<Outcome>> {
+    pub(crate) async fn many(&self, target: &str, request: &ManyRequest) -> Answer<Vec<Outcome>> {
         let grace = Duration::from_millis(request.grace.map_or(0, |grace| grace.0));
         let within = grace.saturating_add(self.timeouts.end);
         let body = encode(request)?;

@@ -123,7 +123,7 @@ pub(crate) fn failure(status: u16, body: &[u8]) -> Failure {
     Failure::new(code, format!("the daemon answered {status}"))
 }
 
-fn reach(path: &Path) -> io::Result<(UnixStream, linux::Peer)> {
+pub(crate) fn reach(path: &Path) -> io::Result<(UnixStream, linux::Peer)> {
     let stream = linux::connect(path)?;
     let peer = linux::peer(&stream)?;
     Ok((UnixStream::from_std(stream)?, peer))

@@ -1,7 +1,8 @@
 //! Wharf's wire types and typed client: all that a face (command line, page, program) needs.
 //!
 //! - The types of requests and answers, and [`Problem`], which is how a failure travels.
-//! - [`Client`] makes requests; [`LogReader`] follows a session's output, [`EventReader`] its events.
+//! - [`Client`] makes requests; [`LogReader`] follows a session's output, [`EventReader`] its events,
+//!   [`ArchiveReader`] its files.
 //! - [`direct`] makes one request without a runtime; [`rows`] is how a list is printed without being parsed.
 //! - [`daemon`] starts a daemon where none answers.
 //! - [`linux`] holds what both ends of the socket need from the system.
@@ -15,12 +16,14 @@ pub mod direct;
 mod directory;
 mod environments;
 mod event_reader;
+mod files;
 mod hooks;
 mod line_reader;
 #[cfg(target_os = "linux")]
 pub mod linux;
 mod log_reader;
 mod messages;
+mod places;
 mod problem;
 mod query;
 mod questions;
@@ -33,9 +36,11 @@ pub use client::{Client, LARGEST_WRITE, Timeouts};
 pub use directory::private_directory;
 pub use environments::{Preparation, PrepareRequest, PrepareStep};
 pub use event_reader::EventReader;
+pub use files::{ArchiveReader, FileRequest, TAR};
 pub use hooks::{HookAction, HookRequest, HookSettings, HookState};
 pub use log_reader::{GAP_TRAILER, LogChunk, LogReader, PROBLEM_TRAILER};
 pub use messages::{Await, SendRequest};
+pub use places::{PruneRequest, RemoveImageRequest};
 pub use problem::Problem;
 pub use questions::{ApproveRequest, KeysRequest};
 pub use screens::{Format, OFFSET_HEADER, ScreenChanges, ScreenRow, What};

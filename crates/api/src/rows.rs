@@ -18,7 +18,7 @@ pub struct Row<'a> {
     pub name: &'a str,
     /// Its group.
     pub group: &'a str,
-    /// Its state; once it is over, followed by how.
+    /// Its state; once it is over, followed by how, and by `paused` while it stands still.
     pub state: &'a str,
     /// The command's pid while it runs.
     pub pid: &'a str,
@@ -43,6 +43,9 @@ pub fn line(session: &Session) -> String {
             (None, Some(signal)) => write!(line, " signal {signal}"),
             (None, None) => Ok(()),
         };
+    }
+    if session.paused {
+        line.push_str(", paused");
     }
     line.push('\t');
     if let Some(pid) = session.pid {

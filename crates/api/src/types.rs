@@ -68,6 +68,9 @@ pub struct Summary {
     /// The command.
     #[serde(default)]
     pub argv: Vec<Text>,
+    /// Whether it was made to stand still.
+    #[serde(default)]
+    pub paused: bool,
 }
 
 impl From<&Session> for Summary {
@@ -84,6 +87,7 @@ impl From<&Session> for Summary {
             attached: session.attached,
             exit: session.exit.clone(),
             argv: session.argv.clone(),
+            paused: session.paused,
         }
     }
 }
@@ -105,7 +109,7 @@ pub struct Selector {
     pub all: bool,
 }
 
-/// `POST /v1/{stop,kill,signal,restart,remove}`: one operation on many sessions, in parallel.
+/// `POST /v1/{stop,kill,signal,restart,remove,pause,unpause}`: one operation on many sessions, in parallel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManyRequest {
     /// Which.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use wharf_model::{Capabilities, ExitRecord, Ticket};
 
-use crate::{Connection, Launch, Result};
+use crate::{Connection, Files, Freezer, Launch, Library, Publisher, Result};
 
 /// A place that can start, find again, and end sessions.
 #[async_trait]
@@ -31,6 +31,26 @@ pub trait Backend: Send + Sync + 'static {
     /// Ends whatever is left of a session that is over: stray processes that are beyond doubt its own, scopes,
     /// engine objects. Its directory belongs to the caller. Returns how many processes were ended.
     async fn sweep(&self, ticket: &Ticket) -> Result<u32>;
+
+    /// The files of its sessions' places; none where they cannot be copied.
+    fn files(&self) -> Option<&dyn Files> {
+        None
+    }
+
+    /// What makes its sessions stand still; none where nothing can.
+    fn freezer(&self) -> Option<&dyn Freezer> {
+        None
+    }
+
+    /// Its images; none where sessions run without.
+    fn library(&self) -> Option<&dyn Library> {
+        None
+    }
+
+    /// Says where ports are reached; none where a session's ports are the host's own.
+    fn publisher(&self) -> Option<&dyn Publisher> {
+        None
+    }
 }
 
 /// What became of a session that was looked for.

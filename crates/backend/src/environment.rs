@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 use tokio::sync::mpsc;
-use wharf_model::{Capabilities, Spec};
+use wharf_model::{Capabilities, SessionId, Spec};
 
 use crate::{Launch, Probe, Result};
 
@@ -28,6 +28,10 @@ pub trait Environment: Send + Sync + 'static {
     /// The launch as it is in this environment, in a place of these capabilities. What is in force then stands in
     /// `spec.in_force`, in words. What was asked for and cannot be is a failure, never left out.
     async fn apply(&self, launch: Launch, place: &Capabilities) -> Result<Launch>;
+
+    /// Lets go of what [`Environment::apply`] kept for a session, which is being removed or did not come to be. May touch
+    /// files, and nothing that takes longer.
+    fn release(&self, id: &SessionId, spec: &Spec);
 }
 
 /// Whom the steps of something long are told. What nobody takes in time is dropped: it is for people.

@@ -4,6 +4,7 @@
 //! that ticket, and connects to it. Messages, screens, states, attach and recording are built once, above.
 //!
 //! - [`Backend`] and [`Connection`] are the contract, [`Output`] is how output is read.
+//! - [`Files`], [`Freezer`], [`Library`] and [`Publisher`] are what only some places have.
 //! - [`Environment`] is what rewrites a launch before a backend runs it.
 //! - [`fake`] is a backend in memory, for tests of what stands above.
 //! - [`faults`] wraps any backend and makes it fail on purpose.
@@ -15,13 +16,19 @@ mod connection;
 mod environment;
 pub mod fake;
 pub mod faults;
+mod files;
+mod freezer;
 mod launch;
+mod library;
 mod output;
 
 pub use backend::{Adoption, Backend, Probe};
 pub use connection::{Connection, ExecRequest, Pending, Status, Stop};
 pub use environment::{Environment, Progress};
+pub use files::{Archive, Files};
+pub use freezer::{Freezer, Frozen};
 pub use launch::Launch;
+pub use library::{Library, Publisher};
 pub use output::{Output, OutputChunk, Stream};
 pub use wharf_model::{Capabilities, Failure, Ticket};
 

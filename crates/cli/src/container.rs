@@ -59,6 +59,9 @@ pub(crate) struct ContainerArgs {
     /// A device of this host: PATH[:INSIDE[:rwm]]; may be repeated
     #[arg(long = "device", value_name = "DEVICE", requires = "container")]
     devices: Vec<String>,
+    /// Use a running container of the same make where a session started one with --reuse; it goes with the last of them
+    #[arg(long, requires = "container")]
+    reuse: bool,
 }
 
 impl ContainerArgs {
@@ -92,6 +95,7 @@ impl ContainerArgs {
             cap_add: self.cap_add,
             cap_drop: self.cap_drop,
             devices: self.devices,
+            reuse: self.reuse,
         })))
     }
 }

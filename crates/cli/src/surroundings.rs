@@ -1,13 +1,13 @@
 //! The arguments that describe what a command runs in on this host: a dev shell, a sandbox.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use wharf_model::{Failure, Network, Nix, Sandbox, Spec, Text};
 
+use crate::call;
+use crate::progress::Steps;
 use crate::trouble::invalid;
-use crate::{call, output};
 
 /// What a command runs in.
 #[derive(Debug, Default, clap::Args)]
@@ -87,12 +87,8 @@ pub(crate) fn ready(spec: &Spec) -> Result<(), Failure> {
         return Ok(());
     }
     // What nix says is for people: a script that reads standard error is not surprised by it.
-    let watched = io::stderr().is_terminal();
-    prepare(spec, |step| {
-        if watched {
-            output::note(step);
-        }
-    })?;
+    let mut steps = Steps::default();
+    prepare(spec, |step| steps.tell(step))?;
     Ok(())
 }
 

@@ -27,6 +27,8 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// What an agent's hooks call, with its first arguments: `wharf hook`. Without it sessions get no hooks.
     pub hook_command: Option<Vec<String>>,
+    /// The same for agents in a container, where it must be a program that every container has.
+    pub inner_hook_command: Option<Vec<String>>,
 }
 
 impl Config {
@@ -41,6 +43,7 @@ impl Config {
             environments: Vec::new(),
             timeouts: Timeouts::default(),
             hook_command: None,
+            inner_hook_command: None,
         }
     }
 }

@@ -180,7 +180,7 @@ impl Engine {
         handle.ticket().spec.grace.map_or(self.shared.timeouts.grace, |grace| Duration::from_millis(grace.0))
     }
 
-    async fn within<T>(&self, key: &str, call: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(crate) async fn within<T>(&self, key: &str, call: impl Future<Output = Result<T>>) -> Result<T> {
         let within = self.shared.timeouts.call;
         tokio::time::timeout(within, call).await.unwrap_or_else(|_| Err(slow(key, within)))
     }

@@ -15,9 +15,9 @@ impl Shared {
         let launch = profile.launch(&agent.conversation, &agent.arguments, &uuid()?)?;
         agent.id = launch.conversation;
         spec.argv = launch.argv;
-        // A hook is a program of this host, which a container does not have.
-        let hooked = agent.hooks && spec.container.is_none();
-        if let Some(command) = self.hook_command.as_ref().filter(|_| hooked) {
+        // A container does not have this host's programs.
+        let command = if spec.container.is_some() { &self.inner_hook_command } else { &self.hook_command };
+        if let Some(command) = command.as_ref().filter(|_| agent.hooks) {
             let hooks = profile.session_hooks(command, &agent.arguments);
             // Before the user's own arguments, the last of which may be a prompt.
             let place = spec.argv.len() - agent.arguments.len();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wharf_backend::{Launch, Progress};
-use wharf_model::{Capabilities, Code, Failure, Millis, Scope, Spec, Text, Ticket};
+use wharf_model::{Capabilities, Code, Failure, Millis, Scope, SessionId, Spec, Text, Ticket};
 
 use crate::engine::Engine;
 use crate::shared::{Shared, now};
@@ -26,6 +26,13 @@ impl Shared {
             }
         }
         Ok(launch)
+    }
+
+    /// Has environments let go of what they kept for a session that goes.
+    pub(crate) fn undress(&self, id: &SessionId, spec: &Spec) {
+        for environment in self.environments.iter().filter(|environment| environment.concerns(spec)) {
+            environment.release(id, spec);
+        }
     }
 
     /// What the place of a spec can do; a failure where the spec asks for an environment that there is not.

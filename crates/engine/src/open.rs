@@ -43,6 +43,7 @@ pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
         tap: crate::attend::Tap::new(),
         shelf: crate::attend::Shelf::default(),
         hook_command: config.hook_command,
+        inner_hook_command: config.inner_hook_command,
         ports: crate::ports::Ports::default(),
         login: crate::login::Login::default(),
         changes: broadcast::Sender::new(BEHIND),
@@ -52,6 +53,9 @@ pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
     });
     shared.backend(&shared.default_backend)?;
     tokio::spawn(crate::attend::Tap::listen(Arc::clone(&shared)));
+    for backend in &shared.backends {
+        crate::pausing::hear(&shared, backend);
+    }
     let scanned = {
         let shared = Arc::clone(&shared);
         blocking(move || scan(&shared, opened == Opened::Ready)).await?

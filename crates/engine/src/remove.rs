@@ -44,7 +44,13 @@ impl Engine {
     pub(crate) async fn forget(&self, handle: &Arc<Handle>) -> Result<()> {
         let shared = &self.shared;
         let dir = shared.home.session(&handle.id);
-        let removed = tokio::task::spawn_blocking(move || disk::remove_session(&dir)).await;
+        let (letting_go, gone) = (Arc::clone(shared), Arc::clone(handle));
+        let removed = tokio::task::spawn_blocking(move || {
+            disk::remove_session(&dir)?;
+            letting_go.undress(&gone.id, &gone.ticket().spec);
+            Ok::<_, Failure>(())
+        })
+        .await;
         removed.map_err(|error| Failure::new(Code::Internal, format!("removing failed: {error}")))??;
         disk::free_link(&shared.home, &handle.session().name, &handle.id);
         self.gone(&handle.id);

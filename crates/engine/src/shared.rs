@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) shelf: Shelf,
     /// What an agent's hooks call, and its first arguments.
     pub(crate) hook_command: Option<Vec<String>>,
+    /// The same in a container.
+    pub(crate) inner_hook_command: Option<Vec<String>>,
     pub(crate) ports: Ports,
     pub(crate) login: Login,
     /// How many sessions each backend is asked for at once.
@@ -80,7 +82,7 @@ impl Shared {
             backend: ticket.backend.clone(),
             state,
             pid: None,
-            dir: spec.dir.clone(),
+            dir: spec.runs_in().clone(),
             created: ticket.created,
             attached: 0,
             exit: None,
@@ -105,6 +107,8 @@ impl Shared {
             copy_to: spec.copy_to.clone(),
             environment: spec.in_force.clone(),
             chosen: spec.chosen.clone(),
+            guest: spec.adopt.as_ref().map(|what| format!("{}:{}", ticket.backend, what.lossy())),
+            paused: false,
         }
     }
 
@@ -169,6 +173,9 @@ pub(crate) fn random() -> Result<u64> {
 fn isolation(ticket: &Ticket, isolated: bool) -> String {
     if !isolated {
         return if ticket.spec.sandbox.is_some() { "sandbox" } else { "none" }.to_owned();
+    }
+    if ticket.spec.adopt.is_some() {
+        return format!("{}, as somebody else started it", ticket.backend);
     }
     let weakened = ticket.spec.container.as_ref().map(|container| container.weakened()).unwrap_or_default();
     match weakened.as_slice() {

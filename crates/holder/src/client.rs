@@ -1,15 +1,16 @@
 //! The client side, blocking: what `attach`, `exec` and benchmarks use. The daemon has its own on top of the frames.
 
 use std::io::{self, IoSlice, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
-use wharf_model::{ExitRecord, Failure, Home, Offset, Size, Text};
+use wharf_model::{ExitRecord, Failure, Home, Millis, Offset, Size, Text};
 
 use crate::frame::{self, Decoder, Kind};
 use crate::linux;
+use crate::process::TELL;
 use crate::wire::{self, Exec, FEATURES, Hello, Status};
 
 /// A connection to one session's holder.
@@ -21,7 +22,31 @@ pub struct Client {
     buffer: Vec<u8>,
     next: u32,
     welcome: Hello,
+    keys: Keys,
 }
+
+/// The way of keys past the holder, which would have to wake for each.
+#[derive(Debug, Default)]
+struct Keys {
+    /// Whether it is wanted at all.
+    wanted: bool,
+    terminal: Option<OwnedFd>,
+    /// The request for it that is not answered yet, and what arrived meanwhile.
+    asked: Option<u32>,
+    passed: Vec<OwnedFd>,
+    /// Whether something went by the holder since it was asked for: that may still wait there.
+    overtaken: bool,
+    /// When it was last refused or asked back.
+    refused: Option<Instant>,
+    /// When the holder was last told that something is typed, and what it was not told of yet.
+    told: Option<Instant>,
+    untold: Millis,
+}
+
+/// What is short enough to be typed past the holder: a key, not a paste.
+const KEY: usize = 64;
+/// How soon the terminal is asked for again once it was refused or asked back.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// What a holder says.
 #[derive(Debug)]
@@ -73,6 +98,7 @@ impl Client {
             buffer: vec![0; 16 << 10],
             next: 0,
             welcome: Hello::default(),
+            keys: Keys::default(),
         };
         let hello = Hello {
             role: role.to_owned(),
@@ -107,7 +133,82 @@ impl Client {
 
     /// Types bytes. With `ack`, [`Event::Done`] follows once all are in the terminal.
     pub fn send_input(&mut self, bytes: &[u8], ack: bool) -> io::Result<u32> {
-        if ack { self.request(Kind::Input, bytes) } else { self.tell(Kind::Input, bytes).map(|()| 0) }
+        let mut rest = bytes;
+        if !ack && bytes.len() <= KEY {
+            rest = &bytes[self.type_past(bytes)..];
+            if rest.is_empty() {
+                return Ok(0);
+            }
+        }
+        // What goes by the holder goes behind what went past it.
+        self.give_back()?;
+        self.keys.overtaken = true;
+        if ack {
+            return self.request(Kind::Input, rest);
+        }
+        let keys = &mut self.keys;
+        if keys.wanted && keys.asked.is_none() && keys.refused.is_none_or(|at| at.elapsed() > AGAIN) {
+            self.next += 1;
+            (keys.asked, keys.overtaken) = (Some(self.next), false);
+            // In one piece: between the two the echo would come, and the next key after it.
+            let both = [frame::encode(Kind::Input, 0, rest), frame::encode(Kind::Borrow, self.next, &[])];
+            self.socket.write_all(&both.concat())?;
+        } else {
+            self.tell(Kind::Input, rest)?;
+        }
+        Ok(0)
+    }
+
+    /// Keys may go into the terminal past the holder, for as long as nobody else types. For those who type all the
+    /// time, and read what the holder says.
+    pub fn type_directly(&mut self) {
+        self.keys.wanted = self.has(wire::BORROW);
+    }
+
+    /// Whether keys go past the holder just now.
+    pub fn types_directly(&self) -> bool {
+        self.keys.terminal.is_some()
+    }
+
+    /// Types what the terminal takes at once, where we have it. Returns how much.
+    fn type_past(&mut self, bytes: &[u8]) -> usize {
+        let Some(terminal) = &self.keys.terminal else { return 0 };
+        // What it does not take is for the holder to wait with, and why for it to say.
+        let typed = rustix::io::write(terminal, bytes).unwrap_or(0);
+        if typed > 0 {
+            self.keys.untold = SystemTime::now().into();
+            if self.keys.told.is_none_or(|told| told.elapsed() > TELL) {
+                self.keys.told = Some(Instant::now());
+                let at = std::mem::take(&mut self.keys.untold);
+                // Should it fail, the next read says so.
+                let _ = self.tell(Kind::Typed, &at.0.to_le_bytes());
+            }
+        }
+        typed
+    }
+
+    /// The request for the terminal was answered.
+    fn lent(&mut self, granted: bool) -> io::Result<()> {
+        let terminal = self.keys.passed.pop();
+        if !granted {
+            self.keys.refused = Some(Instant::now());
+        } else if terminal.is_none() || self.keys.overtaken {
+            // Where no descriptor comes with the answer, none ever will.
+            self.keys.wanted = terminal.is_some();
+            self.tell(Kind::Return, &[])?;
+        } else {
+            (self.keys.terminal, self.keys.refused) = (terminal, None);
+        }
+        Ok(())
+    }
+
+    /// Gives the terminal back, where we have it.
+    fn give_back(&mut self) -> io::Result<()> {
+        if self.keys.terminal.take().is_none() {
+            return Ok(());
+        }
+        let at = std::mem::take(&mut self.keys.untold);
+        self.tell(Kind::Return, &at.0.to_le_bytes())
     }
 
     /// Takes an input back: [`Event::Done`] with JSON follows, the number of bytes that are in the terminal all the
@@ -185,7 +286,15 @@ impl Client {
     /// The next thing that has arrived already.
     pub fn buffered(&mut self) -> io::Result<Option<Event>> {
         while let Some((header, payload)) = self.frames.next()? {
-            if let Some(event) = event(header, payload)? {
+            if header.kind == Kind::Recall as u8 {
+                if self.keys.terminal.is_some() {
+                    self.keys.refused = Some(Instant::now());
+                }
+                self.give_back()?;
+            } else if self.keys.asked.is_some_and(|seq| seq == header.seq) {
+                self.keys.asked = None;
+                self.lent(header.kind == Kind::Ack as u8)?;
+            } else if let Some(event) = event(header, payload)? {
                 return Ok(Some(event));
             }
         }
@@ -195,7 +304,10 @@ impl Client {
     /// Takes in what has arrived: call it when [`Client::as_fd`] is readable, then [`Client::buffered`] until none
     /// is left. Zero means that the holder is gone.
     pub fn receive(&mut self) -> io::Result<usize> {
-        let n = rustix::io::retry_on_intr(|| rustix::io::read(&self.socket, &mut self.buffer[..]))?;
+        let n = match self.keys.asked {
+            Some(_) => linux::receive(&self.socket, &mut self.buffer, &mut self.keys.passed)?,
+            None => rustix::io::retry_on_intr(|| rustix::io::read(&self.socket, &mut self.buffer[..]))?,
+        };
         self.frames.push(&self.buffer[..n]);
         Ok(n)
     }

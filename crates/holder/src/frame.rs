@@ -50,6 +50,14 @@ pub enum Kind {
     Exec = 14,
     /// Start the daemon outside the session's tree: sections, with one descriptor for readiness.
     Daemon = 15,
+    /// Ask for [`crate::wire::Usage`].
+    Usage = 16,
+    /// Ask for the terminal itself, to type past the holder: answered with its descriptor.
+    Borrow = 17,
+    /// Something was typed past the holder: when, as milliseconds in a u64.
+    Typed = 18,
+    /// The terminal comes back: when something was last typed that was not told yet, as a u64, or zero.
+    Return = 19,
 
     /// The holder's [`crate::wire::Hello`].
     Welcome = 128,
@@ -65,18 +73,22 @@ pub enum Kind {
     Exit = 133,
     /// The number of attached terminals, the size or the time of input changed: [`crate::wire::Status`].
     News = 134,
+    /// The terminal is wanted back: somebody else has something to type.
+    Recall = 135,
 }
 
 impl Kind {
     /// The kind of a byte, if this version knows it.
     pub fn known(byte: u8) -> Option<Self> {
         use Kind::{
-            Ack, Cancel, CloseInput, Daemon, Duplicates, Error, Exec, Exit, Gap, Hello, Input, News, Output,
-            Pending, Read, Resize, Resume, Signal, Start, Status, Stop, Welcome,
+            Ack, Borrow, Cancel, CloseInput, Daemon, Duplicates, Error, Exec, Exit, Gap, Hello, Input, News,
+            Output, Pending, Read, Recall, Resize, Resume, Return, Signal, Start, Status, Stop, Typed, Usage,
+            Welcome,
         };
-        const ALL: [Kind; 22] = [
+        const ALL: [Kind; 27] = [
             Hello, Start, Resume, Input, Cancel, CloseInput, Resize, Signal, Stop, Status, Read, Pending,
-            Duplicates, Exec, Daemon, Welcome, Ack, Error, Output, Gap, Exit, News,
+            Duplicates, Exec, Daemon, Usage, Borrow, Typed, Return, Welcome, Ack, Error, Output, Gap, Exit,
+            News, Recall,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == byte)
     }

@@ -17,7 +17,12 @@ pub const FEATURES: &[&str] = &[
     "resume",
     "exec",
     "daemon",
+    "usage",
+    BORROW,
 ];
+
+/// The terminal itself can be had, to type past the holder.
+pub const BORROW: &str = "borrow";
 
 /// What a holder says beside that whose terminal answers the questions of applications by itself.
 pub const ANSWERS: &str = "answers";
@@ -79,6 +84,20 @@ pub struct Start {
     /// Somebody else's: it is watched and typed at, and let go where another would be ended.
     #[serde(default)]
     pub guest: bool,
+    /// The command only passes through what runs elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<Through>,
+    /// Where the asker wants output from, as it comes: one that asked for it later might come too late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follow: Option<Offset>,
+}
+
+/// What is known of something that runs elsewhere and is passed through.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Through {
+    /// Why it cannot be typed at, where it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unheard: Option<String>,
 }
 
 /// The answer to a start, with the descriptors of [`Kind::Duplicates`](crate::frame::Kind::Duplicates).
@@ -183,6 +202,20 @@ pub struct Pending {
     /// Whether the terminal echoes.
     #[serde(default)]
     pub echo: bool,
+}
+
+/// What the session's processes use, for those who cannot see them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Processor time in milliseconds.
+    #[serde(default)]
+    pub cpu: u64,
+    /// Resident memory in bytes.
+    #[serde(default)]
+    pub memory: u64,
+    /// How many there are.
+    #[serde(default)]
+    pub processes: u32,
 }
 
 /// A further command. Arguments and variables follow as sections.

@@ -68,6 +68,13 @@ impl Reader {
         }
     }
 
+    /// Whether nothing was ever written: the first segment is there, and empty. One look at one file, for those
+    /// who have many logs to look at.
+    pub fn is_unwritten(dir: &Path) -> bool {
+        let first = Directory::at(dir).and_then(|dir| std::fs::metadata(dir.log(0)));
+        first.is_ok_and(|first| first.len() == 0)
+    }
+
     /// Where the next read begins.
     pub fn position(&self) -> Offset {
         Offset(self.position)

@@ -32,6 +32,12 @@ pub struct Capabilities {
     pub limits: bool,
     /// Can copy files in and out.
     pub copy: bool,
+    /// Can make a session stand still and go on.
+    #[serde(default)]
+    pub pause: bool,
+    /// Has images to run in.
+    #[serde(default)]
+    pub images: bool,
     /// Can take in what somebody else started, to watch it and to type.
     #[serde(default)]
     pub guests: bool,

@@ -57,6 +57,9 @@ pub struct Container {
     /// Devices of the host, `HOST[:CONTAINER[:rwm]]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
+    /// Whether a container of the same make that runs already is used, and this one is left to others that ask for it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub reuse: bool,
 }
 
 /// When an image is fetched.
@@ -129,6 +132,9 @@ impl Container {
         if let Some(network) = self.network.as_deref().filter(|network| shares_network(network)) {
             found
                 .push(format!("the network of {}", network.strip_prefix("container:").unwrap_or("the host")));
+        }
+        if self.reuse {
+            found.push("other sessions in its container".to_owned());
         }
         if self.host_gateway {
             found.push("the host by host.docker.internal".to_owned());

@@ -50,7 +50,7 @@ impl Home {
 
     /// The socket that agents tell events to.
     pub fn events_socket(&self) -> PathBuf {
-        self.state.join("events.sock")
+        self.state.join(Self::EVENTS_SOCKET)
     }
 
     /// The daemon's socket.
@@ -112,6 +112,8 @@ impl Home {
     pub const SCREEN: &'static str = "screen";
     /// The prompt.
     pub const PROMPT: &'static str = "prompt";
+    /// The name of the socket that agents tell events to, in the instance's own directory.
+    pub const EVENTS_SOCKET: &'static str = "events.sock";
 }
 
 impl fmt::Display for HomeError {

@@ -88,6 +88,12 @@ pub struct Session {
     /// Why it runs in this backend, where that was left open.
     #[serde(default)]
     pub chosen: Option<String>,
+    /// What somebody else started and is only watched and typed at: the backend, and its own word for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<String>,
+    /// Whether it was made to stand still. Its state is then what it was before.
+    #[serde(default)]
+    pub paused: bool,
 }
 
 /// What a session uses.

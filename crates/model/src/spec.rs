@@ -106,6 +106,9 @@ pub struct Spec {
     /// Why it runs in this backend, where that was left open; filled in at the first start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
+    /// The directory that the command runs in, where its place decides that; filled in at each start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<Text>,
 }
 
 /// A TCP port of a session.
@@ -128,6 +131,11 @@ fn yes() -> bool {
 }
 
 impl Spec {
+    /// The directory that the command runs in, as its place has it.
+    pub fn runs_in(&self) -> &Text {
+        self.inside.as_ref().unwrap_or(&self.dir)
+    }
+
     /// A terminal session of this command in this directory, with everything else at its default.
     pub fn new<T: Into<Text>>(argv: impl IntoIterator<Item = T>, dir: impl Into<Text>) -> Self {
         Self {
@@ -163,6 +171,7 @@ impl Spec {
             sandbox: None,
             in_force: Vec::new(),
             chosen: None,
+            inside: None,
         }
     }
 }

@@ -137,6 +137,7 @@ impl Daemon {
         private_directory(home.state())?;
         let mut config = Config::new(home.clone(), backends);
         config.hook_command = own_program().map(|program| vec![program, "hook".to_owned()]);
+        config.inner_hook_command = Some(wharf_container::hook_command());
         config.auto = order::of(home);
         config.environments = vec![
             Arc::new(NixEnvironment::new(home)),

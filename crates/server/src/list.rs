@@ -147,6 +147,8 @@ mod tests {
             copy_to: None,
             environment: Vec::new(),
             chosen: None,
+            guest: None,
+            paused: false,
         }
     }
 

@@ -7,12 +7,14 @@ mod descriptors;
 mod drain;
 mod dtach;
 mod echo;
+mod engines;
 mod floor;
 mod http;
 mod kept;
 mod notes;
 mod paste;
 mod place;
+mod rival;
 mod samples;
 mod scale;
 mod screen;
@@ -44,11 +46,14 @@ const STAGES: &[Stage] = &[
     ("throughput", throughput::measure),
     ("scale", scale::measure),
     ("descriptors", descriptors::measure),
+    ("engines", engines::measure),
 ];
 
 /// Where the table stands in docs/benchmarks.md.
 const BEGIN: &str = "<!-- begin table -->";
 const END: &str = "<!-- end table -->";
+/// Where that of the places stands.
+const PLACES: (&str, &str) = ("<!-- begin places -->", "<!-- end places -->");
 
 /// `cargo xtask bench`
 pub(crate) fn task(mut flags: Flags) -> Result<()> {
@@ -80,17 +85,24 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
         measure(&entry, &mut table).with_context(|| format!("the stage {name}"))?;
         println!("{name}: {:.0} s", began.elapsed().as_secs_f64());
     }
-    let text = table.markdown();
-    println!("\n{text}");
-    if write { into_page(&text) } else { Ok(()) }
+    // Each of the two tables is one that was measured, or stays as it was.
+    let rows = Some(table.markdown()).filter(|_| !table.rows.is_empty());
+    for (text, marks) in [(rows, (BEGIN, END)), (table.places, PLACES)] {
+        let Some(text) = text else { continue };
+        println!("\n{text}");
+        if write {
+            into_page(&text, marks)?;
+        }
+    }
+    Ok(())
 }
 
-fn into_page(table: &str) -> Result<()> {
+fn into_page(table: &str, (begin, end): (&str, &str)) -> Result<()> {
     let path = root().join("docs/benchmarks.md");
     let page = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let (before, rest) = page.split_once(BEGIN).context("docs/benchmarks.md has no place for the table")?;
-    let (_, after) = rest.split_once(END).context("docs/benchmarks.md has no end of the table")?;
-    std::fs::write(&path, format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))?;
+    let (before, rest) = page.split_once(begin).context("docs/benchmarks.md has no place for the table")?;
+    let (_, after) = rest.split_once(end).context("docs/benchmarks.md has no end of the table")?;
+    std::fs::write(&path, format!("{before}{begin}\n\n{table}\n{end}{after}"))?;
     println!("written to docs/benchmarks.md");
     Ok(())
 }

@@ -16,6 +16,10 @@ impl Samples {
         self.values.get((last as f64 * share).round() as usize).copied()
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.values.len()
+    }
+
     pub(super) fn median(&self) -> Option<f64> {
         self.percentile(0.5)
     }

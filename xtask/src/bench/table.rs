@@ -37,6 +37,8 @@ pub(super) enum Cell {
 #[derive(Default)]
 pub(super) struct Table {
     pub(super) rows: Vec<Row>,
+    /// What the places that hold sessions by themselves have beside it, as Markdown.
+    pub(super) places: Option<String>,
 }
 
 /// The columns, in the order in which people look for them.
@@ -122,7 +124,7 @@ mod tests {
         row.figure("floor", 200.0);
         row.figure("wharf", 300.0);
         row.words("tmux", "loses bytes");
-        let table = Table { rows: vec![row] };
+        let table = Table { rows: vec![row], places: None };
         let text = table.markdown();
         assert_eq!(
             text.lines().last().unwrap(),

@@ -154,6 +154,7 @@ impl HolderLine {
         let mut client =
             Client::connect(session, "program").with_context(|| session.display().to_string())?;
         client.set_timeout(Some(Duration::from_secs(5)))?;
+        client.type_directly();
         client.read_from(client.welcome().log_end)?;
         Ok(Self { client })
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::account::Account;
 use super::chatter::Chat;
+use super::stage::Stage;
 use crate::counter::LINE;
 use crate::instance::Instance;
 
@@ -26,18 +27,13 @@ struct Agent {
 
 impl Agents {
     /// Starts them all and waits until each has printed something.
-    pub(super) fn start(
-        instance: &Instance,
-        (backend, image): (&str, Option<&str>),
-        count: usize,
-        rate: u64,
-    ) -> Result<Self> {
+    pub(super) fn start(instance: &Instance, stage: &Stage, count: usize, rate: u64) -> Result<Self> {
         let counter = std::env::current_exe()?.display().to_string();
         // A container sees the counter, and where it reports to.
         let (program, home) = (format!("{counter}:ro"), instance.home().display().to_string());
-        let container =
-            image.map(|image| ["--image", image, "--network", "none", "-v", &program, "-v", &home]);
-        let container = container.as_ref().map(<[&str; 8]>::as_slice).unwrap_or_default();
+        let seen = ["-v", program.as_str(), "-v", home.as_str()];
+        let seen = if stage.has_containers() { seen.as_slice() } else { &[] };
+        let place: Vec<&str> = stage.words().iter().map(String::as_str).collect();
         let mut list = Vec::new();
         for number in 0..count {
             let name = format!("counter-{number}");
@@ -45,9 +41,9 @@ impl Agents {
             let shown = report.display().to_string();
             let rate = rate.to_string();
             // The default of 64 MiB would drop lines of a long run, as it should.
-            let first = ["run", "-d", "--backend", backend, "--name", &name, "--log-size", "4G"];
+            let first = ["run", "-d", "--name", &name, "--log-size", "4G"];
             let last = ["--", &counter, "counter", "--rate", &rate, "--report", &shown];
-            instance.run(&[&first, container, &last].concat())?;
+            instance.run(&[&first, place.as_slice(), seen, &last].concat())?;
             list.push(Agent { name, pid: 0, report });
         }
         let mut agents = Self { list };

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use super::stage::Stage;
 use super::visitors::Visitors;
 use crate::instance::Instance;
 use crate::random::Random;
@@ -36,10 +37,11 @@ pub(super) struct Chat {
 }
 
 impl Chatter {
-    pub(super) fn start(instance: &Arc<Instance>, names: Vec<String>, seed: u64) -> Self {
+    pub(super) fn start(instance: &Arc<Instance>, stage: &Stage, names: Vec<String>, seed: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
         let instance = Arc::clone(instance);
+        let place = stage.words().to_vec();
         let thread = std::thread::spawn(move || {
             let mut random = Random::new(seed ^ 0x5EED);
             let mut chat = Chat::default();
@@ -51,8 +53,9 @@ impl Chatter {
                     0 => drop(chat.run(&instance, &["ls", "--json"])),
                     1 => drop(chat.run(&instance, &["show", name, "--json"])),
                     2 => {
-                        let start = chat.visitors.next();
-                        let acknowledged = chat.run(&instance, &start.each_ref().map(String::as_str));
+                        let start = chat.visitors.next(&place);
+                        let start: Vec<&str> = start.iter().map(String::as_str).collect();
+                        let acknowledged = chat.run(&instance, &start);
                         chat.visitors.came(acknowledged);
                     }
                     _ => {

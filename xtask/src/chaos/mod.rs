@@ -3,6 +3,7 @@
 mod account;
 mod agents;
 mod chatter;
+mod stage;
 mod victims;
 mod visitors;
 
@@ -18,6 +19,7 @@ use crate::random::Random;
 
 use self::agents::Agents;
 use self::chatter::Chatter;
+use self::stage::Stage;
 use self::victims::Victims;
 
 /// `cargo xtask chaos`
@@ -30,7 +32,8 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
     let pause: u64 = flags.value("pause")?.unwrap_or(300);
     let wharf: Option<PathBuf> = flags.value("wharf")?;
     let backend: String = flags.value("backend")?.unwrap_or_else(|| "local".to_owned());
-    // Where the backend has containers: it must have a C library if the agent, which is this program, does.
+    // Where the backend has containers and an engine of the caller's is meant: it must have a shell, and a C library
+    // if the agent, which is this program, needs one.
     let image: Option<String> = flags.value("image")?;
     let victims = match (flags.switch("holders"), flags.switch("both")) {
         (false, false) => Victims::Daemon,
@@ -46,11 +49,16 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
     println!("chaos: {agents} agents on {backend} at {rate} B/s, {kills} kills of {victims}, seed {seed}");
     let began = Instant::now();
     let mut random = Random::new(seed);
-    let instance = Arc::new(Instance::new(&wharf)?);
-    let agents = Agents::start(&instance, (&backend, image.as_deref()), agents, rate)?;
+    let mut instance = Instance::new(&wharf)?;
+    let stage = Stage::new(&backend, image)?;
+    if let Some((name, value)) = stage.variable() {
+        instance = instance.with_variable(name, value);
+    }
+    let instance = Arc::new(instance);
+    let agents = Agents::start(&instance, &stage, agents, rate)?;
     println!("{:>6.1} s  agents run", began.elapsed().as_secs_f64());
 
-    let chatter = Chatter::start(&instance, agents.names(), seed);
+    let chatter = Chatter::start(&instance, &stage, agents.names(), seed);
     let outcome = victims.kill(&instance, &agents, kills, Duration::from_millis(pause), &mut random);
     let mut chat = chatter.finish();
     let killed = outcome?;
@@ -59,7 +67,8 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
     chat.look(&instance)?;
     let report = agents.finish(&instance, &chat)?;
     println!("{:>6.1} s  agents ended", began.elapsed().as_secs_f64());
-    let left = instance.finish(Duration::from_secs(10));
+    // The daemon takes containers away, so it is asked to end after that.
+    let left = stage.must_be_empty().and_then(|()| instance.finish(Duration::from_secs(10)));
 
     print!("{report}");
     println!("{chat}");

@@ -15,10 +15,13 @@ struct Visitor {
 
 impl Visitors {
     /// The command line of the next one.
-    pub(super) fn next(&self) -> [String; 8] {
+    pub(super) fn next(&self, place: &[String]) -> Vec<String> {
         let name = format!("visitor-{}", self.list.len());
         let line = format!("echo {name}; exit 3");
-        ["run", "-d", "--name", &name, "--", "/bin/sh", "-c", &line].map(str::to_owned)
+        let mut words = ["run", "-d", "--name", &name].map(str::to_owned).to_vec();
+        words.extend(place.iter().cloned());
+        words.extend(["--", "/bin/sh", "-c", &line].map(str::to_owned));
+        words
     }
 
     /// Notes whether its start was reported.
@@ -32,7 +35,8 @@ impl Visitors {
     }
 
     /// Whoever was reported ran once, to the end. Whoever was not never ran, or ran once: to the end, or until its
-    /// holder saw that nobody was there any more to report it to.
+    /// holder saw that nobody was there any more to report it to. One whose container was made and never told what to
+    /// run is lost, and has said nothing.
     pub(super) fn faults(&self, instance: &Instance) -> Result<Vec<String>> {
         let mut faults = Vec::new();
         for visitor in &self.list {
@@ -48,8 +52,11 @@ impl Visitors {
             let log = instance.try_run(&["logs", name])?;
             let said = String::from_utf8_lossy(&log.stdout).replace('\r', "");
             let whole = ended.status.code() == Some(3) && said == format!("{name}\n");
-            let abandoned =
-                ended.status.code() == Some(137) && (said.is_empty() || said == format!("{name}\n"));
+            let abandoned = match ended.status.code() {
+                Some(137) => said.is_empty() || said == format!("{name}\n"),
+                Some(125) => said.is_empty(),
+                _ => false,
+            };
             if !(whole || abandoned && !visitor.acknowledged) {
                 faults.push(format!("{name}: `wait` says {}, the log says {said:?}", ended.status));
             }

@@ -59,4 +59,20 @@ impl Backend for Dressed {
     async fn sweep(&self, ticket: &Ticket) -> Result<u32, Failure> {
         self.backend.sweep(ticket).await
     }
+
+    fn files(&self) -> Option<&dyn crate::Files> {
+        self.backend.files()
+    }
+
+    fn freezer(&self) -> Option<&dyn crate::Freezer> {
+        self.backend.freezer()
+    }
+
+    fn library(&self) -> Option<&dyn crate::Library> {
+        self.backend.library()
+    }
+
+    fn publisher(&self) -> Option<&dyn crate::Publisher> {
+        self.backend.publisher()
+    }
 }

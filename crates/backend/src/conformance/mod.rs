@@ -27,6 +27,7 @@
 
 pub mod cases;
 mod dressed;
+mod parcel;
 mod patience;
 mod place;
 mod processes;
@@ -38,6 +39,7 @@ mod tools;
 mod transcript;
 
 pub use dressed::Dressed;
+pub use parcel::Parcel;
 pub use patience::{LONG, SOON, until, within};
 pub use place::{Mode, Place};
 pub use processes::{Bystander, carrying, none_carry};

@@ -53,6 +53,8 @@ impl FakeBackend {
             stats: true,
             limits: false,
             copy: false,
+            pause: false,
+            images: false,
             guests: false,
             answers: false,
             isolation: false,

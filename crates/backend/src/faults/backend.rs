@@ -65,4 +65,20 @@ impl Backend for FaultyBackend {
     async fn sweep(&self, ticket: &Ticket) -> Result<u32> {
         self.faults.through(Op::Sweep, self.inner.sweep(ticket)).await
     }
+
+    fn files(&self) -> Option<&dyn crate::Files> {
+        self.inner.files()
+    }
+
+    fn freezer(&self) -> Option<&dyn crate::Freezer> {
+        self.inner.freezer()
+    }
+
+    fn library(&self) -> Option<&dyn crate::Library> {
+        self.inner.library()
+    }
+
+    fn publisher(&self) -> Option<&dyn crate::Publisher> {
+        self.inner.publisher()
+    }
 }

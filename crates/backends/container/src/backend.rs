@@ -7,20 +7,23 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::{oneshot, watch};
-use wharf_backend::{Adoption, Backend, Connection, Launch, Probe, Result, Status};
+use wharf_backend::{
+    Adoption, Backend, Connection, Files, Freezer, Launch, Library, Probe, Publisher, Result, Status,
+};
 use wharf_local::held;
 use wharf_model::{Capabilities, Code, Failure, Home, Ticket};
 
+use crate::ear::Ear;
 use crate::endpoint::{Endpoint, Flavour};
+use crate::far::Key;
+use crate::guest::Guests;
 use crate::place::Place;
+use crate::private::Private;
+use crate::rooms::Rooms;
 use crate::starting::Starting;
 
 /// How long a holder may take to say who it is.
 const GREETING: Duration = Duration::from_secs(2);
-
-/// When it is tried to take a container away whose session is over.
-const AGAIN: [Duration; 4] =
-    [Duration::ZERO, Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
 
 /// Which engine, where, and what holds its sessions.
 #[derive(Debug, Clone)]
@@ -35,6 +38,8 @@ pub struct Options {
     pub state: PathBuf,
     /// The directory that has one directory a session.
     pub sessions: PathBuf,
+    /// The program that leads to engines on other hosts.
+    pub ssh: PathBuf,
 }
 
 impl Options {
@@ -46,6 +51,7 @@ impl Options {
             holder: wharf_local::holder_program(),
             state: home.state().to_owned(),
             sessions: home.sessions(),
+            ssh: "ssh".into(),
         }
     }
 }
@@ -53,33 +59,50 @@ impl Options {
 /// Sessions in containers.
 pub struct ContainerBackend {
     place: Arc<Place>,
+    guests: Guests,
 }
 
 impl ContainerBackend {
     /// The backend. No engine is asked before a session needs it.
     pub fn new(options: Options) -> Self {
-        Self { place: Arc::new(Place::new(options)) }
+        let place = Arc::new(Place::new(options));
+        Self { guests: Guests::new(Arc::clone(&place)), place }
     }
 
     /// Takes the container away once its session is over, whoever ended it. Until then nothing is asked of the engine.
     fn tidy(&self, ticket: &Ticket, mut status: watch::Receiver<Status>) {
         let (place, ticket) = (Arc::clone(&self.place), ticket.clone());
+        let endpoint = Private::of(&ticket).endpoint;
+        let post = endpoint
+            .map(|address| place.sentry.listen(&place, Endpoint::named(address, "the session's ticket")));
         tokio::spawn(async move {
             let over = status.wait_for(|status| status.exit.is_some() || status.broken).await;
+            drop(post);
             if !over.is_ok_and(|status| status.exit.is_some()) {
                 return;
             }
-            // An engine that is silent for a while is asked again; one that stays so finds it left when it is next used.
-            for wait in AGAIN {
-                tokio::time::sleep(wait).await;
-                match place.remove(&ticket).await {
-                    Ok(()) => return,
-                    Err(failure) => {
-                        tracing::warn!(session = %ticket.id, %failure, "its container is left for now");
-                    }
-                }
-            }
+            place.take_away(&ticket).await;
         });
+    }
+
+    /// What became of a session whose holder is silent. The container of one that is over is taken away.
+    async fn look(&self, ticket: &Ticket, why: &str) -> Result<Adoption> {
+        let found = self.place.look(ticket, why).await?;
+        if matches!(found, Adoption::Ended(_) | Adoption::Lost) {
+            self.place.clear_up(ticket);
+        }
+        Ok(found)
+    }
+}
+
+impl ContainerBackend {
+    /// Takes the container of a session on another host away that ended while nobody was connected. Once that is done
+    /// its door's key is gone, and the engine over there is not asked again.
+    fn forget_far(&self, ticket: &Ticket) {
+        if Private::of(ticket).is_far() && ticket.dir.as_path().join(Key::NAME).exists() {
+            let (place, ticket) = (Arc::clone(&self.place), ticket.clone());
+            tokio::spawn(async move { place.take_away(&ticket).await });
+        }
     }
 }
 
@@ -104,8 +127,10 @@ impl Backend for ContainerBackend {
             exec: true,
             stats: true,
             limits: true,
-            copy: false,
-            guests: false,
+            copy: true,
+            pause: true,
+            images: true,
+            guests: true,
             answers: false,
             isolation: true,
         }
@@ -141,6 +166,9 @@ impl Backend for ContainerBackend {
     }
 
     async fn start(&self, launch: Launch) -> Result<(Ticket, Arc<dyn Connection>)> {
+        if let Some(what) = launch.spec.adopt.clone() {
+            return self.guests.take_in(launch, &what).await;
+        }
         let (tell, told) = oneshot::channel();
         let place = Arc::clone(&self.place);
         // In a task of its own: a caller that waits no longer leaves nothing half made.
@@ -161,25 +189,46 @@ impl Backend for ContainerBackend {
     }
 
     async fn adopt(&self, ticket: &Ticket) -> Result<Adoption> {
+        if ticket.spec.adopt.is_some() {
+            return self.guests.adopt(ticket).await;
+        }
         let home = ticket.dir.as_path();
         let found = held::read_ticket(home).ok();
         let ticket = &found
             .filter(|found| found.id == ticket.id && found.run >= ticket.run)
             .unwrap_or_else(|| ticket.clone());
         if let Some(record) = held::read_exit(home, ticket.run) {
+            if Private::of(ticket).berth.is_some() {
+                // Its room is in the shared container still, where nobody saw its end.
+                let (place, ticket) = (Arc::clone(&self.place), ticket.clone());
+                tokio::spawn(async move { place.leave_berth(&ticket).await });
+            }
+            self.forget_far(ticket);
             return Ok(Adoption::Ended(record));
         }
+        if Private::of(ticket).is_far() {
+            let found = self.place.adopt_far(ticket).await?;
+            match &found {
+                Adoption::Alive(connection) => self.tidy(ticket, connection.status()),
+                _ => self.forget_far(ticket),
+            }
+            return Ok(found);
+        }
         // The holder is asked before the engine: one that hangs or is gone ends no session.
-        match tokio::time::timeout(GREETING, held::find(home)).await {
+        match self.place.greeted(ticket, held::find(home), GREETING).await {
             Ok(Ok((stream, welcome))) => {
                 let pid = ticket.command.as_ref().map_or(0, |command| command.pid);
                 let first = held::first_status(pid, ticket.spec.size, Some(&welcome));
                 let connection = held::connect(home.to_owned(), stream, first);
                 self.tidy(ticket, connection.status());
+                match Ear::open(home, &Rooms::of(home).room()) {
+                    Ok(ear) => self.place.listen(ear, ticket, &connection),
+                    Err(error) => tracing::warn!(session = %ticket.id, %error, "its container is not heard"),
+                }
                 Ok(Adoption::Alive(connection))
             }
-            Ok(Err(error)) => self.place.look(ticket, &error.to_string()).await,
-            Err(_) => self.place.look(ticket, "it does not answer").await,
+            Ok(Err(error)) => self.look(ticket, &error.to_string()).await,
+            Err(_) => self.look(ticket, "it does not answer").await,
         }
     }
 
@@ -195,11 +244,37 @@ impl Backend for ContainerBackend {
         };
         let tickets = tokio::task::spawn_blocking(read).await;
         let tickets = tickets.map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
-        tickets.map_err(|error| Failure::system("cannot list sessions", &error))
+        let tickets = tickets.map_err(|error| Failure::system("cannot list sessions", &error))?;
+        self.place.look_back(&tickets);
+        Ok(tickets)
     }
 
     async fn sweep(&self, ticket: &Ticket) -> Result<u32> {
+        if ticket.spec.adopt.is_some() {
+            return self.guests.sweep(ticket).await;
+        }
+        if Private::of(ticket).berth.is_some() {
+            // Others live in the same container: what is left of this one is ended one by one.
+            let ended = self.guests.sweep(ticket).await?;
+            return self.place.remove(ticket).await.map(|()| ended);
+        }
         // Nothing of it outlives its container, so there is nothing to end one by one.
         self.place.remove(ticket).await.map(|()| 0)
+    }
+
+    fn files(&self) -> Option<&dyn Files> {
+        Some(&*self.place)
+    }
+
+    fn freezer(&self) -> Option<&dyn Freezer> {
+        Some(&*self.place)
+    }
+
+    fn library(&self) -> Option<&dyn Library> {
+        Some(&*self.place)
+    }
+
+    fn publisher(&self) -> Option<&dyn Publisher> {
+        Some(&*self.place)
     }
 }

@@ -12,6 +12,9 @@ use crate::mounts::{HOLDER, ROOM, utf8};
 /// How many processes a container may have that names no number: no agent needs more, and a fork bomb stops there.
 const PIDS: i64 = 4096;
 
+/// How many processes of ours there are beside the holder where it is reached by streams.
+const RELAYS: i64 = 3;
+
 /// What the container of a session is made of.
 pub(crate) struct Plan<'a> {
     pub(crate) ticket: &'a Ticket,
@@ -23,14 +26,16 @@ pub(crate) struct Plan<'a> {
     pub(crate) user: String,
     /// Whether another user than ours writes the session's files.
     pub(crate) shared: bool,
+    /// Whether the engine is on another host: then the holder is called, and does not call.
+    pub(crate) far: bool,
     pub(crate) birth: &'a str,
 }
 
 impl Plan<'_> {
     /// The engine's words for it.
     pub(crate) fn body(self) -> Result<ContainerCreateBody, Failure> {
-        let Self { ticket, container, image, labels, mounts, user, shared, birth } = self;
-        let mut cmd = vec!["one".to_owned(), format!("{ROOM}/{birth}")];
+        let Self { ticket, container, image, labels, mounts, user, shared, far, birth } = self;
+        let mut cmd = vec![if far { "await" } else { "one" }.to_owned(), format!("{ROOM}/{birth}")];
         cmd.extend(shared.then(|| "shared".to_owned()));
         let (exposed, bindings) = ports(container, &ticket.spec.ports);
         let limits = &ticket.spec.limits;
@@ -53,7 +58,7 @@ impl Plan<'_> {
             init: Some(false),
             // The holder writes the log. What is left to say is said by its first frame.
             log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
-            ..limited(limits)
+            ..limited(limits, if far { 1 + RELAYS } else { 1 })
         };
         Ok(ContainerCreateBody {
             image: Some(image),
@@ -74,15 +79,15 @@ impl Plan<'_> {
     }
 }
 
-fn limited(limits: &Limits) -> HostConfig {
+fn limited(limits: &Limits, ours: i64) -> HostConfig {
     let memory = limits.memory.map(|bytes| bytes as i64);
     HostConfig {
         memory,
         // No more with swap than without.
         memory_swap: memory,
         nano_cpus: limits.cpus.map(|cpus| (cpus * 1e9) as i64),
-        // The holder counts too, and is not the command's.
-        pids_limit: Some(limits.pids.map_or(PIDS, |pids| pids as i64 + 1)),
+        // The holder counts too, and is not the command's; nor is what carries to it.
+        pids_limit: Some(limits.pids.map_or(PIDS, |pids| pids as i64 + ours)),
         ..HostConfig::default()
     }
 }

@@ -53,6 +53,11 @@ impl Endpoint {
         }
     }
 
+    /// Whether it is on another host, or at least by no file of this one.
+    pub(crate) fn is_far(&self) -> bool {
+        self.socket().is_none()
+    }
+
     /// The socket's path, where it is one of this host.
     pub fn socket(&self) -> Option<&Path> {
         self.address.strip_prefix("unix://").map(Path::new)
@@ -67,7 +72,11 @@ impl fmt::Display for Endpoint {
 
 fn docker(text: &dyn Fn(&str) -> Option<String>) -> Result<Endpoint, Failure> {
     if let Some(host) = text("DOCKER_HOST") {
-        return Ok(Endpoint::named(host, "DOCKER_HOST"));
+        // Any value will do, as it does for Docker's own command line.
+        let tls = text("DOCKER_TLS_VERIFY").or_else(|| text("DOCKER_TLS")).is_some();
+        let usual = || text("DOCKER_CONFIG").or_else(|| Some(format!("{}/.docker", text("HOME")?)));
+        let certificates = text("DOCKER_CERT_PATH").or_else(usual).filter(|_| tls);
+        return Ok(Endpoint::named(secured(host, certificates.as_deref().map(Path::new)), "DOCKER_HOST"));
     }
     let config = text("DOCKER_CONFIG").map(PathBuf::from);
     let config = config.or_else(|| text("HOME").map(|home| Path::new(&home).join(".docker")));
@@ -90,6 +99,15 @@ fn podman(text: &dyn Fn(&str) -> Option<String>) -> Endpoint {
     match own.filter(|socket| socket.exists()) {
         Some(socket) => Endpoint::named(format!("unix://{}", socket.display()), "the user's own"),
         None => Endpoint::named("unix:///run/podman/podman.sock", "the default"),
+    }
+}
+
+/// The address of a port that asks for certificates says where they are: it is never taken for one in plain text, whoever
+/// reads it.
+fn secured(address: String, certificates: Option<&Path>) -> String {
+    match (address.strip_prefix("tcp://"), certificates) {
+        (Some(host), Some(path)) => format!("tls://{}{}", host.trim_end_matches('/'), path.display()),
+        _ => address,
     }
 }
 
@@ -124,8 +142,13 @@ fn context(config: &Path, name: &str) -> Option<Endpoint> {
     entries.flatten().find_map(|entry| {
         let text = std::fs::read(entry.path().join("meta.json")).ok()?;
         let meta: Meta = serde_json::from_slice(&text).ok()?;
-        (meta.name == name)
-            .then(|| Endpoint::named(meta.endpoints.docker.host, format!("the context {name}")))
+        // What it is reached with stands beside it, under the same name.
+        let certificates = config.join("contexts/tls").join(entry.file_name()).join("docker");
+        let certificates = Some(certificates.as_path()).filter(|path| path.exists());
+        (meta.name == name).then(|| {
+            let address = secured(meta.endpoints.docker.host, certificates);
+            Endpoint::named(address, format!("the context {name}"))
+        })
     })
 }
 
@@ -159,6 +182,34 @@ mod tests {
         let named = [("DOCKER_CONFIG", config), ("DOCKER_CONTEXT", "default")];
         assert_eq!(at(Flavour::Docker, &named).unwrap().address, "unix:///var/run/docker.sock");
         assert_eq!(at(Flavour::Docker, &[]).unwrap().address, "unix:///var/run/docker.sock");
+    }
+
+    #[test]
+    fn certificates_are_never_overlooked() {
+        let all = [
+            ("DOCKER_HOST", "tcp://there:2376"),
+            ("HOME", "/me"),
+            ("DOCKER_TLS_VERIFY", "1"),
+            ("DOCKER_CERT_PATH", "/certs"),
+        ];
+        let address = |vars: &[(&str, &str)]| at(Flavour::Docker, vars).unwrap().address;
+        assert_eq!(address(&all), "tls://there:2376/certs");
+        assert_eq!(address(&all[..3]), "tls://there:2376/me/.docker");
+        assert_eq!(address(&all[..2]), "tcp://there:2376");
+        let ssh =
+            [("DOCKER_HOST", "ssh://there"), ("DOCKER_TLS_VERIFY", "1"), ("DOCKER_CERT_PATH", "/certs")];
+        assert_eq!(address(&ssh), "ssh://there");
+        let dir = tempfile::tempdir().unwrap();
+        let meta = dir.path().join("contexts/meta/0a1b");
+        std::fs::create_dir_all(&meta).unwrap();
+        let json = r#"{"Name":"far","Endpoints":{"docker":{"Host":"tcp://there:1"}}}"#;
+        std::fs::write(meta.join("meta.json"), json).unwrap();
+        let config = dir.path().to_str().unwrap();
+        let vars = [("DOCKER_CONFIG", config), ("DOCKER_CONTEXT", "far")];
+        assert_eq!(address(&vars), "tcp://there:1");
+        let certificates = dir.path().join("contexts/tls/0a1b/docker");
+        std::fs::create_dir_all(&certificates).unwrap();
+        assert_eq!(address(&vars), format!("tls://there:1{}", certificates.display()));
     }
 
     #[test]

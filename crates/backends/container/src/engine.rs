@@ -1,5 +1,6 @@
 //! An engine, asked with a deadline for every question.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,11 +12,14 @@ use futures_util::StreamExt;
 use tokio::sync::OnceCell;
 use wharf_model::{Code, Failure};
 
-use crate::endpoint::Endpoint;
-use crate::inspect::{self, Found, Listed, Nature};
+use crate::endpoint::{Endpoint, Flavour};
+use crate::far::Line;
+use crate::inspect::{self, Found, Listed, Nature, Source};
 
 /// How long a question takes at most that an engine answers from memory.
-const ASK: Duration = Duration::from_secs(5);
+pub(crate) const ASK: Duration = Duration::from_secs(5);
+/// How long an engine on another host may take to be reached.
+const FAR: Duration = Duration::from_secs(15);
 /// How long it takes at most to make, start or remove a container: disks and kernels have their say in that.
 const WORK: Duration = Duration::from_secs(60);
 
@@ -24,36 +28,67 @@ const WORK: Duration = Duration::from_secs(60);
 pub(crate) struct Engine {
     pub(crate) docker: Docker,
     endpoint: Endpoint,
+    /// What leads to it, where it is on another host.
+    line: Option<Arc<Line>>,
     nature: Arc<OnceCell<Nature>>,
 }
 
 impl Engine {
     /// Reaches the engine, and settles on a version of its API. A client alone says nothing: the engine must answer.
-    pub(crate) async fn reach(endpoint: &Endpoint) -> Result<Self, Failure> {
+    pub(crate) async fn reach(endpoint: &Endpoint, flavour: Flavour, ssh: &Path) -> Result<Self, Failure> {
+        let line = Line::to(endpoint, flavour, ssh)?;
         let down = |why: String| {
+            let complaint = line.as_ref().and_then(|line| line.complaint());
+            let why = complaint.map_or(why.clone(), |complaint| format!("{complaint} ({why})"));
             let message = format!("no engine answers at {endpoint}: {why}");
             Failure::new(Code::Unavailable, message)
                 .hint("start it, or name another one by DOCKER_HOST or its context")
         };
-        let Some(socket) = endpoint.socket() else {
-            return Err(Failure::unsupported(
-                format!("an engine on another host, as {endpoint}"),
-                "the container backend",
-            )
-            .hint("run wharf on that host; sessions share a directory with their container"));
+        let made = match (&line, endpoint.socket().and_then(Path::to_str)) {
+            (Some(line), _) => {
+                let line = Arc::clone(line);
+                let ask = move |request| {
+                    let line = Arc::clone(&line);
+                    async move { line.request(request).await }
+                };
+                Docker::connect_with_custom_transport(
+                    ask,
+                    Some("http://engine"),
+                    WORK.as_secs(),
+                    API_DEFAULT_VERSION,
+                )
+            }
+            (None, Some(path)) => Docker::connect_with_unix(path, WORK.as_secs(), API_DEFAULT_VERSION),
+            (None, None) => return Err(down("its path is not UTF-8".to_owned())),
         };
-        let path = socket.to_str().ok_or_else(|| down("its path is not UTF-8".to_owned()))?;
-        let docker = Docker::connect_with_unix(path, WORK.as_secs(), API_DEFAULT_VERSION)
-            .map_err(|error| down(why(&error)))?;
-        let docker = tokio::time::timeout(ASK, docker.negotiate_version()).await;
-        let docker = docker.map_err(|_| down(format!("it is silent for {} s", ASK.as_secs())))?;
+        let docker = made.map_err(|error| down(why(&error)))?;
+        // Another host takes longer to be reached.
+        let within = if line.is_some() { FAR } else { ASK };
+        let silent = |_| down(format!("it is silent for {} s", within.as_secs()));
+        let answered = tokio::time::timeout(within, docker.ping()).await.map_err(silent)?;
+        answered.map_err(|error| down(why(&error)))?;
+        // One that is there may take its time to say which it is: Podman asks the system's packages first.
+        let docker = tokio::time::timeout(FAR, docker.negotiate_version()).await;
+        let docker = docker.map_err(|_| down(format!("it names no version for {} s", FAR.as_secs())))?;
         let docker = docker.map_err(|error| down(why(&error)))?;
-        Ok(Self { docker, endpoint: endpoint.clone(), nature: Arc::default() })
+        Ok(Self { docker, endpoint: endpoint.clone(), line, nature: Arc::default() })
     }
 
     /// Where it listens.
     pub(crate) fn endpoint(&self) -> &Endpoint {
         &self.endpoint
+    }
+
+    /// What leads to it, where it is on another host.
+    pub(crate) fn line(&self) -> Option<&Arc<Line>> {
+        self.line.as_ref()
+    }
+
+    fn source(&self) -> Source<'_> {
+        match &self.line {
+            Some(line) => Source::Line(line),
+            None => Source::Socket(self.endpoint.socket().unwrap_or(Path::new("/"))),
+        }
     }
 
     /// Whether it still answers.
@@ -68,8 +103,7 @@ impl Engine {
             Failure::new(Code::Unreachable, message)
         };
         let ask = async || {
-            let socket = self.endpoint.socket().ok_or_else(|| lost("it is on another host".to_owned()))?;
-            let asked = tokio::time::timeout(WORK, inspect::nature(socket)).await;
+            let asked = tokio::time::timeout(WORK, inspect::nature(self.source())).await;
             asked
                 .map_err(|_| lost(format!("it is silent for {WORK:?}")))?
                 .map_err(|error| lost(error.to_string()))
@@ -108,25 +142,34 @@ impl Engine {
 
     /// A container by id or name; none where there is no such one.
     pub(crate) async fn container(&self, id: &str) -> Result<Option<Found>, Failure> {
-        let Some(socket) = self.endpoint.socket() else { return Ok(None) };
         let lost = |why: String| {
             let message =
                 format!("the engine at {} did not tell of container {id}: {why}", self.endpoint.address);
             Failure::new(Code::Unreachable, message)
         };
-        let asked = tokio::time::timeout(ASK, inspect::container(socket, id)).await;
+        let asked = tokio::time::timeout(ASK, inspect::container(self.source(), id)).await;
         asked.map_err(|_| lost(format!("it is silent for {ASK:?}")))?.map_err(|error| lost(error.to_string()))
     }
 
     /// All containers with a label, whether they run or not.
     pub(crate) async fn containers(&self, label: &str) -> Result<Vec<Listed>, Failure> {
-        let Some(socket) = self.endpoint.socket() else { return Ok(Vec::new()) };
         let lost = |why: String| {
             let message =
                 format!("the engine at {} did not list its containers: {why}", self.endpoint.address);
             Failure::new(Code::Unreachable, message)
         };
-        let asked = tokio::time::timeout(ASK, inspect::containers(socket, label)).await;
+        let asked = tokio::time::timeout(ASK, inspect::containers(self.source(), label)).await;
+        asked.map_err(|_| lost(format!("it is silent for {ASK:?}")))?.map_err(|error| lost(error.to_string()))
+    }
+
+    /// The images that containers need, once for each of these.
+    pub(crate) async fn images_in_use(&self) -> Result<Vec<String>, Failure> {
+        let lost = |why: String| {
+            let message =
+                format!("the engine at {} did not list its containers: {why}", self.endpoint.address);
+            Failure::new(Code::Unreachable, message)
+        };
+        let asked = tokio::time::timeout(ASK, inspect::images_in_use(self.source())).await;
         asked.map_err(|_| lost(format!("it is silent for {ASK:?}")))?.map_err(|error| lost(error.to_string()))
     }
 
@@ -169,7 +212,7 @@ impl Engine {
     }
 
     /// Asks, and explains what went wrong.
-    async fn within<T>(
+    pub(crate) async fn within<T>(
         &self,
         time: Duration,
         what: &str,

@@ -30,12 +30,13 @@ pub(crate) struct Image {
 pub(crate) async fn ensure(
     engine: &Engine,
     container: &Container,
+    labels: &HashMap<String, String>,
     progress: &Progress,
 ) -> Result<Image, Failure> {
     if let Some(path) = &container.build {
         let context = Context::of(path.as_path())?;
         let tag = if container.image.is_empty() { tag(path) } else { container.image.clone() };
-        build(engine, &context, &tag, progress).await?;
+        build(engine, &context, &tag, labels, progress).await?;
         return engine.image(&tag).await?.map(read).ok_or_else(|| missing(&tag));
     }
     let name = container.image.as_str();
@@ -72,9 +73,16 @@ fn tag(path: &Text) -> String {
 }
 
 /// Builds an image. What it printed last is told where it fails.
-async fn build(engine: &Engine, context: &Context, tag: &str, told: &Progress) -> Result<(), Failure> {
-    let options =
-        BuildImageOptionsBuilder::default().dockerfile(&context.file).t(tag).rm(true).forcerm(true).build();
+async fn build(
+    engine: &Engine,
+    context: &Context,
+    tag: &str,
+    labels: &HashMap<String, String>,
+    told: &Progress,
+) -> Result<(), Failure> {
+    let options = BuildImageOptionsBuilder::default().dockerfile(&context.file).t(tag).rm(true).forcerm(true);
+    // By these it is known as ours when nobody needs it any more.
+    let options = options.labels(labels).build();
     let mut progress =
         Box::pin(engine.docker.build_image(options, None, Some(bollard::body_try_stream(context.stream()))));
     let mut last = String::new();

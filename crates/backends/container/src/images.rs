@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use wharf_backend::{Environment, Launch, Probe, Progress, Result};
-use wharf_model::{Capabilities, Code, Failure, Home, Spec};
+use wharf_model::{Capabilities, Code, Failure, Home, SessionId, Spec};
 
 use crate::backend::Options;
 use crate::endpoint::Flavour;
@@ -44,11 +44,15 @@ impl Environment for Images {
         let place = place
             .ok_or_else(|| Failure::new(Code::Unsupported, format!("the backend {name} has no images")))?;
         let engine = place.engine().await?;
-        let image = Box::pin(image::ensure(&engine, container, progress)).await?;
+        let image =
+            Box::pin(image::ensure(&engine, container, &place.owner()?.build_labels(), progress)).await?;
         Ok(vec![format!("the image {} of {name}", image.id)])
     }
 
     async fn apply(&self, launch: Launch, _: &Capabilities) -> Result<Launch> {
         Ok(launch)
     }
+
+    /// Images are kept for the next session, and nothing for one alone.
+    fn release(&self, _: &SessionId, _: &Spec) {}
 }

@@ -10,9 +10,21 @@ use std::path::Path;
 use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
+use wharf_model::Published;
+
+use crate::far::Line;
 
 /// The most that an engine may have to say of one container.
 const MOST: u64 = 16 << 20;
+
+/// Whom to ask.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Source<'a> {
+    /// An engine of this host.
+    Socket(&'a Path),
+    /// One of another.
+    Line(&'a Line),
+}
 
 /// What is asked of a container. Whatever else there is, is ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -20,9 +32,21 @@ const MOST: u64 = 16 << 20;
 pub(crate) struct Found {
     /// The engine's own id of it.
     pub(crate) id: String,
+    /// What it is called, behind a slash.
+    pub(crate) name: String,
     /// How it is.
     pub(crate) state: FoundState,
-    config: Config,
+    pub(crate) config: Config,
+    network_settings: Networking,
+    pub(crate) host_config: FoundHost,
+}
+
+/// What its maker asked the engine for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(crate) struct FoundHost {
+    /// The first size of its terminal, rows before columns.
+    pub(crate) console_size: Option<[u16; 2]>,
 }
 
 /// How a container is.
@@ -42,11 +66,52 @@ pub(crate) struct FoundState {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
-struct Config {
+pub(crate) struct Config {
     labels: Option<HashMap<String, String>>,
+    /// Whether it has a terminal.
+    pub(crate) tty: bool,
+    /// Who its command is: a number or a name, and a group.
+    pub(crate) user: String,
+    /// Where its command runs.
+    pub(crate) working_dir: String,
+    /// Whether it reads what is typed.
+    pub(crate) open_stdin: bool,
+    /// Whether its input ends when the first who types lets go.
+    pub(crate) stdin_once: bool,
+}
+
+/// How it is reached.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Networking {
+    ports: Option<HashMap<String, Option<Vec<Binding>>>>,
+}
+
+/// Where on the host a port is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Binding {
+    host_ip: String,
+    host_port: String,
 }
 
 impl Found {
+    /// Its ports that are reached from the host.
+    pub(crate) fn published(&self) -> Vec<Published> {
+        let mut all = Vec::new();
+        for (key, bindings) in self.network_settings.ports.iter().flatten() {
+            let (inside, protocol) = key.split_once('/').unwrap_or((key, "tcp"));
+            for binding in bindings.iter().flatten() {
+                let (Ok(inside), Ok(port)) = (inside.parse(), binding.host_port.parse()) else { continue };
+                let address = if binding.host_ip.is_empty() { "0.0.0.0" } else { &binding.host_ip };
+                let (protocol, address) = (protocol.to_owned(), address.to_owned());
+                all.push(Published { inside, protocol, address, port, variable: None });
+            }
+        }
+        all.sort();
+        all
+    }
+
     /// Its labels.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
         self.config.labels.as_ref()?.get(key).map(String::as_str)
@@ -66,11 +131,11 @@ pub(crate) struct Listed {
 }
 
 /// Asks for a container; none where there is no such one. The caller sets the deadline.
-pub(crate) async fn container(socket: &Path, id: &str) -> io::Result<Option<Found>> {
+pub(crate) async fn container(source: Source<'_>, id: &str) -> io::Result<Option<Found>> {
     if id.is_empty() || !id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b)) {
         return Err(odd("that is no container's name"));
     }
-    match get(socket, &format!("/containers/{id}/json")).await? {
+    match get(source, &format!("/containers/{id}/json")).await? {
         (200, body) => Ok(Some(serde_json::from_slice(&body)?)),
         (404, _) => Ok(None),
         // Podman says so of one that went while it looked at it, and has a field for the cause alone.
@@ -86,13 +151,30 @@ fn cause(body: &[u8]) -> Option<String> {
 }
 
 /// Asks for all containers with a label, whether they run or not. The caller sets the deadline.
-pub(crate) async fn containers(socket: &Path, label: &str) -> io::Result<Vec<Listed>> {
+pub(crate) async fn containers(source: Source<'_>, label: &str) -> io::Result<Vec<Listed>> {
     let filters = serde_json::json!({ "label": [label] }).to_string();
     let filters: String = filters.bytes().map(|byte| format!("%{byte:02X}")).collect::<Vec<_>>().concat();
-    match get(socket, &format!("/containers/json?all=true&filters={filters}")).await? {
+    match get(source, &format!("/containers/json?all=true&filters={filters}")).await? {
         (200, body) => Ok(serde_json::from_slice(&body)?),
         (status, body) => Err(refused(status, &body)),
     }
+}
+
+/// Asks which images containers need, by their ids without the name of a hash, once for each container. The caller sets the
+/// deadline.
+pub(crate) async fn images_in_use(source: Source<'_>) -> io::Result<Vec<String>> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Using {
+        #[serde(rename = "ImageID")]
+        image: String,
+    }
+    let all: Vec<Using> = match get(source, "/containers/json?all=true").await? {
+        (200, body) => serde_json::from_slice(&body)?,
+        (status, body) => return Err(refused(status, &body)),
+    };
+    let plain = |image: String| image.strip_prefix("sha256:").map(str::to_owned).unwrap_or(image);
+    Ok(all.into_iter().map(|using| plain(using.image)).collect())
 }
 
 /// What matters of how an engine runs.
@@ -105,7 +187,7 @@ pub(crate) struct Nature {
 }
 
 /// How the engine runs. Either engine has its own way to say so. The caller sets the deadline.
-pub(crate) async fn nature(socket: &Path) -> io::Result<Nature> {
+pub(crate) async fn nature(source: Source<'_>) -> io::Result<Nature> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "PascalCase", default)]
     struct Info {
@@ -113,7 +195,7 @@ pub(crate) async fn nature(socket: &Path) -> io::Result<Nature> {
         security_options: Option<Vec<String>>,
         cgroup_version: String,
     }
-    let info: Info = match get(socket, "/info").await? {
+    let info: Info = match get(source, "/info").await? {
         (200, body) => serde_json::from_slice(&body)?,
         (status, body) => return Err(refused(status, &body)),
     };
@@ -122,7 +204,11 @@ pub(crate) async fn nature(socket: &Path) -> io::Result<Nature> {
     Ok(Nature { rootless, limits: !rootless || info.cgroup_version != "1" })
 }
 
-async fn get(socket: &Path, path: &str) -> io::Result<(u16, Vec<u8>)> {
+async fn get(source: Source<'_>, path: &str) -> io::Result<(u16, Vec<u8>)> {
+    let socket = match source {
+        Source::Socket(socket) => socket,
+        Source::Line(line) => return line.get(path).await,
+    };
     let mut stream = UnixStream::connect(socket).await?;
     // Of this version the answer comes in one piece and ends with the connection.
     let request = format!("GET {path} HTTP/1.0\r\nHost: engine\r\n\r\n");
@@ -162,6 +248,21 @@ mod tests {
         {
             assert_eq!(split(odd), None, "{}", odd.escape_ascii());
         }
+    }
+
+    #[test]
+    fn ports_are_read_in_order_and_those_that_are_closed_are_left_out() {
+        let json = r#"{"NetworkSettings":{"Ports":{"80/tcp":[{"HostIp":"127.0.0.1","HostPort":"4000"},
+            {"HostIp":"","HostPort":"4001"}],"53/udp":[{"HostIp":"::1","HostPort":"5353"}],"22/tcp":null,"x":[]}}}"#;
+        let found: Found = serde_json::from_str(json).unwrap();
+        let shown: Vec<String> = found
+            .published()
+            .iter()
+            .map(|port| format!("{}/{} {} {}", port.inside, port.protocol, port.address, port.port))
+            .collect();
+        assert_eq!(shown, ["53/udp ::1 5353", "80/tcp 0.0.0.0 4001", "80/tcp 127.0.0.1 4000"]);
+        let none: Found = serde_json::from_str(r#"{"NetworkSettings":{"Ports":null}}"#).unwrap();
+        assert_eq!(none.published(), []);
     }
 
     #[test]

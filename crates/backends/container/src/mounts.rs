@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use bollard::models::{Mount, MountType};
 use wharf_model::{Code, Container, Failure, Text, Volume};
 
+use crate::berth::Berth;
 use crate::rooms::Rooms;
 use crate::worktree;
 
@@ -12,6 +13,8 @@ use crate::worktree;
 pub(crate) const HOLDER: &str = "/run/wharf/holder";
 /// The holder's directory.
 pub(crate) const ROOM: &str = "/run/wharf/room";
+/// The directory of all rooms, where several sessions share a container.
+pub(crate) const BERTH: &str = "/run/wharf/berth";
 /// The session's log, in the holder's directory.
 const LOG: &str = "/run/wharf/room/log";
 
@@ -45,21 +48,70 @@ pub(crate) fn all(
         let target = utf8(&prompt)?;
         mounts.push(bind(&prompt, &target, true)?);
     }
+    mounts.extend(asked_for(rooms, container, kept)?);
+    Ok(mounts)
+}
+
+/// All mounts of a container that several sessions share: their rooms are in one directory.
+pub(crate) fn berth(
+    holder: &Path,
+    berth: &Berth,
+    container: &Container,
+    kept: &Kept<'_>,
+) -> Result<Vec<Mount>, Failure> {
+    let mut mounts = vec![bind(holder, HOLDER, true)?, bind(&berth.rooms(), BERTH, false)?];
+    mounts.extend(asked_for(&Rooms::of(berth.dir()), container, kept)?);
+    Ok(mounts)
+}
+
+/// The mounts that a spec names.
+fn asked_for(rooms: &Rooms, container: &Container, kept: &Kept<'_>) -> Result<Vec<Mount>, Failure> {
+    let mut mounts = Vec::new();
     for volume in &container.volumes {
         mounts.extend(self::volume(volume, rooms, kept)?);
     }
     for secret in &container.secrets {
-        let plain = !secret.name.is_empty()
-            && secret.name != ".."
-            && secret.name != "."
-            && !secret.name.contains('/');
-        if !plain {
-            return Err(Failure::new(Code::Invalid, format!("{:?} is no name for a secret", secret.name)));
-        }
+        named(&secret.name)?;
         let source = existing(secret.source.as_path(), kept)?;
         mounts.push(bind(&source, &format!("/run/secrets/{}", secret.name), true)?);
     }
     Ok(mounts)
+}
+
+/// All mounts of a container on another host: nothing of this one can be shared with it. What is brought there has a volume
+/// of its own, which can be read when the container has ended, and goes with it.
+pub(crate) fn far(container: &Container) -> Result<Vec<Mount>, Failure> {
+    let own = |target: &str| Mount {
+        typ: Some(MountType::VOLUME),
+        target: Some(target.to_owned()),
+        ..Mount::default()
+    };
+    let mut mounts = vec![own("/run/wharf")];
+    if !container.secrets.is_empty() {
+        mounts.push(own("/run/secrets"));
+    }
+    for secret in &container.secrets {
+        named(&secret.name)?;
+    }
+    for volume in &container.volumes {
+        if volume.source.as_bytes().contains(&b'/') {
+            let message = format!(
+                "cannot share {}: the engine is on another host, and has nothing of this one",
+                volume.source.as_path().display()
+            );
+            return Err(Failure::new(Code::Unsupported, message)
+                .hint("name a volume of that engine, or copy files with `wharf cp`"));
+        }
+        let (name, typ) = (utf8(volume.source.as_path())?, Some(MountType::VOLUME));
+        mounts.push(Mount { typ, ..mount(name, target(&volume.target)?, volume.read_only) });
+    }
+    Ok(mounts)
+}
+
+/// Whether a secret's name is the name of a file and nothing else.
+fn named(name: &str) -> Result<(), Failure> {
+    let plain = !name.is_empty() && name != ".." && name != "." && !name.contains('/');
+    if plain { Ok(()) } else { Err(Failure::new(Code::Invalid, format!("{name:?} is no name for a secret"))) }
 }
 
 fn volume(volume: &Volume, rooms: &Rooms, kept: &Kept<'_>) -> Result<Vec<Mount>, Failure> {

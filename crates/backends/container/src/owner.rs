@@ -18,6 +18,8 @@ const HOST: &str = "wharf.host";
 const BOOT: &str = "wharf.boot";
 /// The session.
 const SESSION: &str = "wharf.session";
+/// What tells containers apart that several sessions share.
+const BERTH: &str = "wharf.berth";
 /// Which start of it.
 const RUN: &str = "wharf.run";
 
@@ -52,6 +54,49 @@ impl Owner {
         pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
     }
 
+    /// What a container carries that several sessions share.
+    pub(crate) fn berth_labels(&self, mark: &str) -> HashMap<String, String> {
+        let pairs = [
+            (INSTALL, self.install.as_str()),
+            (HOST, self.host.as_str()),
+            (BOOT, self.boot.as_str()),
+            (BERTH, mark),
+        ];
+        pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+    }
+
+    /// Whether a container is the shared one of that mark, and ours beyond doubt.
+    pub(crate) fn owns_berth(&self, container: &Found, mark: &str) -> bool {
+        let is = |key: &str, value: &str| container.label(key) == Some(value);
+        is(INSTALL, &self.install) && is(HOST, &self.host) && is(BERTH, mark)
+    }
+
+    /// The mark of a shared container that was made here.
+    pub(crate) fn berth(&self, labels: &HashMap<String, String>) -> Option<String> {
+        let label = |key: &str| labels.get(key).map(String::as_str);
+        let ours = label(INSTALL) == Some(&self.install) && label(HOST) == Some(&self.host);
+        label(BERTH).filter(|_| ours).map(str::to_owned)
+    }
+
+    /// What an image carries that is built here.
+    pub(crate) fn build_labels(&self) -> HashMap<String, String> {
+        [(INSTALL, &self.install), (HOST, &self.host)]
+            .map(|(key, value)| (key.to_owned(), value.clone()))
+            .into()
+    }
+
+    /// Whether an image was built here, beyond doubt.
+    pub(crate) fn built(&self, labels: &HashMap<String, String>) -> bool {
+        // A container that was made into an image by hand carries a session too, and is somebody's work.
+        !labels.contains_key(SESSION)
+            && self.build_labels().iter().all(|(key, value)| labels.get(key) == Some(value))
+    }
+
+    /// The install's mark.
+    pub(crate) fn install(&self) -> &str {
+        &self.install
+    }
+
     /// What selects all that is this install's, on whatever host.
     pub(crate) fn selector(&self) -> String {
         format!("{INSTALL}={}", self.install)
@@ -69,6 +114,11 @@ impl Owner {
         let is = |key: &str, value: &str| container.label(key) == Some(value);
         is(INSTALL, &self.install) && is(HOST, &self.host) && is(SESSION, session.as_str())
     }
+}
+
+/// Whether a container is the place of a session, whoever's.
+pub(crate) fn is_any(container: &Found) -> bool {
+    container.label(SESSION).is_some() || container.label(BERTH).is_some()
 }
 
 /// Whether a container is of that very run: the next one has the same name.

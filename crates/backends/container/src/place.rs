@@ -1,22 +1,26 @@
 //! The engine's side of a session: which engine, which container, and what it says of one whose holder is silent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_backend::{Adoption, Result};
+use wharf_backend::{Adoption, Connection, Result};
 use wharf_local::held;
 use wharf_model::{Code, ExitRecord, Failure, Home, Millis, Reason, Ticket};
 
 use crate::backend::Options;
+use crate::berths;
+use crate::ear::Ear;
 use crate::endpoint::Endpoint;
 use crate::engine::Engine;
+use crate::far;
 use crate::inspect::{Found, FoundState};
 use crate::orphans;
 use crate::owner::{Owner, container_name, is_run};
 use crate::private::Private;
 use crate::rooms::Rooms;
+use crate::sentry::Sentry;
 
 /// How long a holder may take from its exit record, or its last connection, to its end.
 const FAREWELL: Duration = Duration::from_secs(4);
@@ -31,13 +35,27 @@ pub(crate) struct Place {
     owner: OnceLock<Owner>,
     /// The engine that answered last.
     engine: Mutex<Option<Engine>>,
+    /// What hears of containers that stand still.
+    pub(crate) sentry: Sentry,
+    /// One at a time joins or leaves containers that several sessions share.
+    pub(crate) berths: Arc<tokio::sync::Mutex<()>>,
     /// Whether it was looked for containers that nobody needs any more.
     cleared: AtomicBool,
+    /// Whether it was looked for those of sessions that ended while nobody was there.
+    pub(crate) looked_back: AtomicBool,
 }
 
 impl Place {
     pub(crate) fn new(options: Options) -> Self {
-        Self { options, owner: OnceLock::new(), engine: Mutex::default(), cleared: AtomicBool::new(false) }
+        Self {
+            options,
+            owner: OnceLock::new(),
+            engine: Mutex::default(),
+            sentry: Sentry::new(),
+            berths: Arc::default(),
+            cleared: AtomicBool::new(false),
+            looked_back: AtomicBool::new(false),
+        }
     }
 
     /// Who we are to an engine.
@@ -62,27 +80,34 @@ impl Place {
     }
 
     /// The engine at an endpoint. It has just answered.
-    async fn engine_at(&self, endpoint: &Endpoint) -> Result<Engine> {
+    pub(crate) async fn engine_at(&self, endpoint: &Endpoint) -> Result<Engine> {
         let known = self.engine.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(engine) = known.filter(|engine| engine.endpoint().address == endpoint.address)
             && engine.ping().await.is_ok()
         {
             return Ok(engine);
         }
-        let engine = Engine::reach(endpoint).await?;
+        let engine = Engine::reach(endpoint, self.options.flavour, &self.options.ssh).await?;
         if let (Ok(owner), false) = (self.owner(), self.cleared.swap(true, Ordering::Relaxed)) {
             // Once, and nobody waits for it.
             let (engine, owner, sessions) = (engine.clone(), owner.clone(), self.options.sessions.clone());
-            tokio::spawn(async move { orphans::clear(&engine, &owner, &sessions).await });
+            let (state, turn) = (self.options.state.clone(), Arc::clone(&self.berths));
+            tokio::spawn(async move {
+                orphans::clear(&engine, &owner, &sessions).await;
+                berths::clear(&engine, &owner, [&state, &sessions], &turn).await;
+            });
         }
         *self.engine.lock().unwrap_or_else(PoisonError::into_inner) = Some(engine.clone());
         Ok(engine)
     }
 
     /// The engine and the container of a session: none where that engine knows no such one, or one that is not ours.
-    async fn find(&self, ticket: &Ticket) -> Result<(Engine, Option<Found>)> {
+    pub(crate) async fn find(&self, ticket: &Ticket) -> Result<(Engine, Option<Found>)> {
         let private = Private::of(ticket);
-        let endpoint = private.endpoint.map(|address| Endpoint::named(address, "the session's ticket"));
+        let endpoint = private
+            .endpoint
+            .as_ref()
+            .map(|address| Endpoint::named(address.as_str(), "the session's ticket"));
         let engine = self.engine_at(&endpoint.map_or_else(|| self.endpoint(), Ok)?).await?;
         // By its id, whatever somebody has called it meanwhile.
         let mut found = match &private.container {
@@ -93,15 +118,45 @@ impl Place {
             found = engine.container(&container_name(&ticket.id)).await?;
         }
         let owner = self.owner()?;
-        let ours = |container: &Found| owner.owns(container, &ticket.id) && is_run(container, ticket.run);
+        let ours = |container: &Found| match &private.berth {
+            Some(mark) => owner.owns_berth(container, mark),
+            None => owner.owns(container, &ticket.id) && is_run(container, ticket.run),
+        };
         Ok((engine, found.filter(ours)))
+    }
+
+    /// The engine and the container of a session that lives, whosever it is.
+    pub(crate) async fn present(&self, ticket: &Ticket) -> Result<(Engine, Found)> {
+        let (engine, found) = if ticket.spec.adopt.is_some() {
+            let private = Private::of(ticket);
+            let endpoint = private.endpoint.map(|address| Endpoint::named(address, "the session's ticket"));
+            let engine = self.engine_at(&endpoint.map_or_else(|| self.endpoint(), Ok)?).await?;
+            let found = engine.container(private.container.as_deref().unwrap_or_default()).await?;
+            (engine, found)
+        } else {
+            self.find(ticket).await?
+        };
+        let gone = || {
+            Failure::new(Code::Ended, format!("the container of session {} does not run", ticket.name))
+                .hint(format!("`wharf logs {}` shows its last output", ticket.name))
+        };
+        found
+            .filter(|found| found.state.running || found.state.paused)
+            .map(|found| (engine, found))
+            .ok_or_else(gone)
+    }
+
+    /// Hands on what is told in a session's room for as long as it lives.
+    pub(crate) fn listen(&self, ear: Ear, ticket: &Ticket, connection: &Arc<dyn Connection>) {
+        let daemon = self.options.state.join(Home::EVENTS_SOCKET);
+        tokio::spawn(ear.listen(ticket.clone(), daemon, connection.status()));
     }
 
     /// What the engine knows of a session whose holder does not answer.
     pub(crate) async fn look(&self, ticket: &Ticket, why: &str) -> Result<Adoption> {
         let (home, name) = (ticket.dir.as_path(), container_name(&ticket.id));
         let unknown = |why: &str| Failure::new(Code::Unreachable, format!("cannot reach the holder: {why}"));
-        let until = Instant::now() + LEAVING;
+        let (until, private) = (Instant::now() + LEAVING, Private::of(ticket));
         loop {
             let (_, found) = self.find(ticket).await.map_err(|failure| unknown(&failure.message))?;
             // Looked for after that: what is gone now has written all that it will.
@@ -112,6 +167,10 @@ impl Place {
                 Some(state) if state.running => state,
                 other => return Ok(over(ticket, other.as_ref())),
             };
+            // In a shared container others run on; its own holder is what counts.
+            if private.berth.is_some() && !state.paused && !berths::may_live(ticket) {
+                return Ok(over(ticket, None));
+            }
             if state.paused {
                 let engine = self.options.flavour.name();
                 return Err(unknown(&format!("container {name} is paused"))
@@ -126,6 +185,9 @@ impl Place {
 
     /// Takes back a start that nobody waited for: nobody knows of it, and the asker may try again.
     pub(crate) async fn discard(&self, ticket: &Ticket) {
+        if Private::of(ticket).berth.is_some() {
+            return self.discard_berth(ticket).await;
+        }
         let removed = async {
             let (engine, found) = self.find(ticket).await?;
             match found {
@@ -141,8 +203,14 @@ impl Place {
 
     /// Takes the container of a session that is over away.
     pub(crate) async fn remove(&self, ticket: &Ticket) -> Result<()> {
+        if Private::of(ticket).berth.is_some() {
+            return self.leave_berth(ticket).await;
+        }
         let (engine, found) = self.find(ticket).await?;
-        let Some(container) = found else { return Ok(()) };
+        let Some(container) = found else {
+            far::lock_up(ticket);
+            return Ok(());
+        };
         let id = container.id;
         if container.state.running {
             if held::read_exit(ticket.dir.as_path(), ticket.run).is_none() {
@@ -151,12 +219,14 @@ impl Place {
             // A holder that has written its record is about to go.
             let _ = tokio::time::timeout(FAREWELL, engine.ended(&id)).await;
         }
-        engine.remove(&id).await
+        engine.remove(&id).await?;
+        far::lock_up(ticket);
+        Ok(())
     }
 }
 
 /// A container that is gone or does not run, and whose holder left no record: only the engine can have seen its end.
-fn over(ticket: &Ticket, state: Option<&FoundState>) -> Adoption {
+pub(crate) fn over(ticket: &Ticket, state: Option<&FoundState>) -> Adoption {
     let rooms = Rooms::of(ticket.dir.as_path());
     let code = state.map(|state| state.exit_code).filter(|code| (129..=192).contains(code));
     let Some(code) = code else {

@@ -1,6 +1,7 @@
 //! What a ticket keeps of a container.
 
 use serde::{Deserialize, Serialize};
+use wharf_holder::wire::Through;
 use wharf_model::Ticket;
 
 use crate::endpoint::Endpoint;
@@ -13,6 +14,12 @@ pub(crate) struct Private {
     pub(crate) endpoint: Option<String>,
     /// The engine's own id of it.
     pub(crate) container: Option<String>,
+    /// The mark of a container that several sessions share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) berth: Option<String>,
+    /// What its holder knows of a container that is somebody else's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) through: Option<Through>,
 }
 
 impl Private {
@@ -24,7 +31,12 @@ impl Private {
 
     /// A container that is yet to be made, or has been.
     pub(crate) fn at(endpoint: &Endpoint, container: Option<String>) -> Self {
-        Self { endpoint: Some(endpoint.address.clone()), container }
+        Self { endpoint: Some(endpoint.address.clone()), container, berth: None, through: None }
+    }
+
+    /// Whether the container is on another host.
+    pub(crate) fn is_far(&self) -> bool {
+        self.endpoint.as_deref().is_some_and(|address| Endpoint::named(address, "").is_far())
     }
 
     /// For a ticket.

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use wharf_model::{ExitRecord, Failure, Home, Ticket};
 
+use crate::far::Key;
+
 /// The room's name in the session's directory.
 const ROOM: &str = "room";
 
@@ -80,8 +82,21 @@ impl Rooms {
         furnish().map_err(|error| Failure::system(format!("cannot furnish {}", self.home.display()), &error))
     }
 
+    /// Makes what a run on another host has on this side: the log alone. What else there is, is there.
+    pub(crate) fn furnish_far(&self) -> Result<(), Failure> {
+        let furnish = || -> io::Result<()> {
+            make(&self.home, 0o700)?;
+            make(&self.log(), 0o700)?;
+            for name in [Home::SOCKET, Home::EXIT] {
+                gone(fs::remove_file(self.home.join(name)))?;
+            }
+            Ok(())
+        };
+        furnish().map_err(|error| Failure::system(format!("cannot furnish {}", self.home.display()), &error))
+    }
+
     /// The record of an earlier run is a link into a room that is about to be cleared: it becomes a file.
-    fn keep_record(&self, run: u32) -> io::Result<()> {
+    pub(crate) fn keep_record(&self, run: u32) -> io::Result<()> {
         let path = self.home.join(format!("exit.{run}.json"));
         if fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink()) {
             match fs::read(&path) {
@@ -128,6 +143,11 @@ impl Rooms {
                 let _ = fs::remove_file(path);
             }
         }
+        let door = self.home.join(Key::NAME);
+        if door.exists() {
+            let _ = fs::remove_file(self.home.join(Home::SOCKET));
+            let _ = fs::remove_file(door);
+        }
         if run <= 1 {
             let _ = fs::remove_dir_all(self.log());
             let _ = fs::remove_file(self.home.join(Home::TICKET));
@@ -137,7 +157,7 @@ impl Rooms {
 }
 
 /// Makes a directory with exactly this mode, whatever the mask is.
-fn make(path: &Path, mode: u32) -> io::Result<()> {
+pub(crate) fn make(path: &Path, mode: u32) -> io::Result<()> {
     match DirBuilder::new().recursive(true).mode(mode).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
@@ -145,7 +165,7 @@ fn make(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
-fn gone(result: io::Result<()>) -> io::Result<()> {
+pub(crate) fn gone(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,6 +17,8 @@ use wharf_holder::wire::Started;
 use wharf_model::{Capabilities, Code, Failure, Home, Millis, Scope, Text, Ticket};
 
 use crate::carrier::Carrier;
+use crate::files::HostFiles;
+use crate::freezer::CgroupFreezer;
 use crate::held;
 use crate::keep::{self, Keep};
 use crate::link::Link;
@@ -71,6 +73,8 @@ pub struct LocalBackend {
     place: Arc<Place>,
     sessions: PathBuf,
     limits: bool,
+    /// Whether sessions can be made to stand still; found out when somebody asks.
+    freezes: OnceLock<bool>,
 }
 
 impl LocalBackend {
@@ -82,6 +86,7 @@ impl LocalBackend {
             place: Arc::new(place),
             sessions: options.sessions,
             limits: linux::can_limit(),
+            freezes: OnceLock::new(),
         }
     }
 
@@ -90,6 +95,43 @@ impl LocalBackend {
     pub async fn take_over(&self, frame: &[u8], passed: &[BorrowedFd<'_>]) -> Result<(UnixStream, Started)> {
         let (stream, started, _) = self.place.begin(frame, passed).await?;
         Ok((stream, started))
+    }
+
+    /// Starts a command, with words of the backend above about it.
+    pub async fn start_with(
+        &self,
+        launch: Launch,
+        private: Option<String>,
+    ) -> Result<(Ticket, Arc<dyn Connection>)> {
+        let mut ticket = Ticket {
+            id: launch.id,
+            name: launch.name,
+            run: launch.run,
+            backend: self.name().to_owned(),
+            dir: Text::from(launch.home.as_path()),
+            token: launch.token,
+            created: launch.created,
+            started: Millis(0),
+            holder: None,
+            command: None,
+            scope: Scope::default(),
+            spec: launch.spec,
+            private,
+        };
+        let given = keep::given(&ticket).map_err(|error| Failure::new(Code::Invalid, error.to_string()))?;
+        let start = keep::start_of(&ticket, self.place.descriptors);
+        let frame = held::start_frame(&start, &given, &launch.argv, &launch.env)?;
+        let begun = self.place.begin(&frame, &[]).await;
+        tokio::spawn(Arc::clone(&self.place).replenish());
+        let (stream, started, fds) = begun?;
+        ticket.holder = Some(started.holder.clone());
+        ticket.command = Some(started.command.clone());
+        ticket.scope = started.scope.clone();
+        ticket.started = started.started;
+        let first = held::first_status(started.command.pid, ticket.spec.size, None);
+        let keep = Keep::new(started, fds);
+        let carrier = Carrier::open(launch.home, Some(Arc::clone(&self.place)), stream, keep, first);
+        Ok((ticket, Arc::new(Link::new(carrier))))
     }
 
     /// Starts what the first session needs, so that it need not wait for it.
@@ -127,7 +169,9 @@ impl Backend for LocalBackend {
             exec: true,
             stats: true,
             limits: self.limits,
-            copy: false,
+            copy: true,
+            pause: *self.freezes.get_or_init(linux::can_freeze),
+            images: false,
             guests: false,
             answers: false,
             isolation: false,
@@ -150,35 +194,7 @@ impl Backend for LocalBackend {
     }
 
     async fn start(&self, launch: Launch) -> Result<(Ticket, Arc<dyn Connection>)> {
-        let mut ticket = Ticket {
-            id: launch.id,
-            name: launch.name,
-            run: launch.run,
-            backend: self.name().to_owned(),
-            dir: Text::from(launch.home.as_path()),
-            token: launch.token,
-            created: launch.created,
-            started: Millis(0),
-            holder: None,
-            command: None,
-            scope: Scope::default(),
-            spec: launch.spec,
-            private: None,
-        };
-        let given = keep::given(&ticket).map_err(|error| Failure::new(Code::Invalid, error.to_string()))?;
-        let start = keep::start_of(&ticket, self.place.descriptors);
-        let frame = held::start_frame(&start, &given, &launch.argv, &launch.env)?;
-        let begun = self.place.begin(&frame, &[]).await;
-        tokio::spawn(Arc::clone(&self.place).replenish());
-        let (stream, started, fds) = begun?;
-        ticket.holder = Some(started.holder.clone());
-        ticket.command = Some(started.command.clone());
-        ticket.scope = started.scope.clone();
-        ticket.started = started.started;
-        let first = held::first_status(started.command.pid, ticket.spec.size, None);
-        let keep = Keep::new(started, fds);
-        let carrier = Carrier::open(launch.home, Some(Arc::clone(&self.place)), stream, keep, first);
-        Ok((ticket, Arc::new(Link::new(carrier))))
+        self.start_with(launch, None).await
     }
 
     async fn adopt(&self, ticket: &Ticket) -> Result<Adoption> {
@@ -278,6 +294,14 @@ impl Backend for LocalBackend {
             }
             Err(error) => Err(Failure::system("cannot sweep", &error)),
         }
+    }
+
+    fn files(&self) -> Option<&dyn wharf_backend::Files> {
+        Some(&HostFiles)
+    }
+
+    fn freezer(&self) -> Option<&dyn wharf_backend::Freezer> {
+        self.capabilities().pause.then_some(&CgroupFreezer)
     }
 }
 

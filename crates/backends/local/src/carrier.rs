@@ -307,7 +307,8 @@ impl Carrier {
 pub(crate) fn update(status: &mut Status, news: &wire::Status) {
     status.attached = news.attached;
     // It never changes; and where it was known before, it is known by the number that it has on this host.
-    status.pid = status.pid.filter(|pid| *pid > 0).or(Some(news.pid));
+    // One of another host has none.
+    status.pid = status.pid.into_iter().chain([news.pid]).find(|pid| *pid > 0);
     status.size = news.size;
     status.last_input = news.last_input;
 }

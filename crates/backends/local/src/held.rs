@@ -70,7 +70,8 @@ pub fn connect(home: PathBuf, stream: UnixStream, first: Status) -> Arc<dyn Conn
 
 /// What is known of a session at first: of one that was found, what its holder said.
 pub fn first_status(pid: i32, size: Size, welcome: Option<&Hello>) -> Status {
-    let mut first = Status { pid: Some(pid), size: size.sane(), ..Status::default() };
+    let pid = Some(pid).filter(|pid| *pid > 0);
+    let mut first = Status { pid, size: size.sane(), ..Status::default() };
     if let Some(status) = welcome.and_then(|hello| hello.status.as_ref()) {
         update(&mut first, status);
     }

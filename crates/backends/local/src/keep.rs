@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use wharf_holder::frame::{self, Kind};
 use wharf_holder::linux;
-use wharf_holder::wire::{self, Resume, Start, Started};
+use wharf_holder::wire::{self, Resume, Start, Started, Through};
 use wharf_model::{Home, Millis, Scope, Text, Ticket};
 
 /// The descriptors of one session.
@@ -52,7 +52,7 @@ impl Keep {
 
 /// What a holder needs to know to start a session, as its ticket has it.
 pub fn start_of(ticket: &Ticket, descriptors: Option<u64>) -> Start {
-    let spec = &ticket.spec;
+    let (spec, through) = (&ticket.spec, through(ticket));
     Start {
         home: ticket.dir.clone(),
         run: ticket.run,
@@ -65,8 +65,16 @@ pub fn start_of(ticket: &Ticket, descriptors: Option<u64>) -> Start {
         umask: spec.umask,
         descriptors,
         token: ticket.token.clone(),
-        guest: spec.adopt.is_some(),
+        guest: spec.adopt.is_some() && through.is_none(),
+        through,
+        follow: None,
     }
+}
+
+/// What the backend has put down of what the command passes through, where it only does that.
+fn through(ticket: &Ticket) -> Option<Through> {
+    let mut private: serde_json::Value = serde_json::from_str(ticket.private.as_deref()?).ok()?;
+    serde_json::from_value(private.get_mut("through")?.take()).ok()?
 }
 
 /// The ticket as a holder is given it: without the fields that the holder adds.

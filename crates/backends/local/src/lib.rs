@@ -4,11 +4,14 @@
 //! - `nursery` forks holders ahead, and `place` has the first words with a fresh one.
 //! - `carrier` carries frames to and fro, and replaces a holder that was killed by what `keep` has of it; `link` is
 //!   the contract on top of it, with `output`, `stats` and `exec`.
+//! - `files` are copied to and from a session's directory, `freezer` makes a session stand still.
 //! - [`held`] is the same connection to a holder that another backend started.
 
 mod backend;
 mod carrier;
 mod exec;
+mod files;
+mod freezer;
 pub mod held;
 mod keep;
 mod link;

@@ -160,7 +160,12 @@ impl Connection for Link {
     async fn stats(&self) -> Result<Stats> {
         let status: wire::Status = json(&self.carrier.ask(Kind::Status, &[], PROMPT).await?)?;
         let home = self.carrier.home.clone();
-        let stats = tokio::task::spawn_blocking(move || stats::read(&home, status.last_input)).await;
+        let told = if stats::sees(&home) {
+            None
+        } else {
+            Some(json(&self.carrier.ask(Kind::Usage, &[], PROMPT).await?)?)
+        };
+        let stats = tokio::task::spawn_blocking(move || stats::read(&home, told, status.last_input)).await;
         let stats = stats.map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
         stats.map_err(|error| Failure::system("cannot measure the session", &error))
     }

@@ -86,19 +86,35 @@ impl TmuxBackend {
         loop {
             let name = format!("door-{session}-{attempt}");
             let door = Door::open(self.server.dir(), &name)?;
-            match self.order(session, size, &name).await {
-                Ok(()) => return door.both().await,
-                Err(failure) if failure.code == Code::Unreachable && server::out_of_terminals() => {
-                    return Err(Failure::new(Code::Exhausted, format!("cannot open a terminal: {failure}"))
-                        .hint("the system is out of terminals: raise kernel.pty.max"));
-                }
-                Err(failure) if failure.code == Code::Unreachable && attempt < ATTEMPTS => {
-                    tokio::time::sleep(PAUSE * (1 << attempt)).await;
-                    attempt += 1;
-                }
-                Err(failure) => return Err(failure),
+            let came = match self.order(session, size, &name).await {
+                Ok(()) => door.both().await,
+                Err(failure) => Err(failure),
+            };
+            let failure = match came {
+                Ok(both) => return Ok(both),
+                Err(failure) => self.explained(failure).await,
+            };
+            if failure.code != Code::Unreachable || attempt == ATTEMPTS {
+                return Err(failure);
             }
+            tokio::time::sleep(PAUSE * (1 << attempt)).await;
+            attempt += 1;
         }
+    }
+
+    /// What is really missing where tmux makes no pane: it says only that it could not, or nothing at all.
+    async fn explained(&self, failure: Failure) -> Failure {
+        let (what, hint) = match failure.code {
+            Code::Unreachable if server::out_of_terminals() => {
+                ("cannot open a terminal", "the system is out of terminals: raise kernel.pty.max")
+            }
+            Code::Unreachable | Code::Timeout if self.server.is_out_of_descriptors().await => (
+                "the tmux server has no descriptor left for another pane",
+                "end some of its sessions; a server that starts after `ulimit -n` was raised holds more",
+            ),
+            _ => return failure,
+        };
+        Failure::new(Code::Exhausted, format!("{what}: {failure}")).hint(hint)
     }
 
     /// Asks tmux for a pane. Only names that we made reach it.
@@ -301,5 +317,13 @@ impl Backend for TmuxBackend {
 
     async fn sweep(&self, ticket: &Ticket) -> Result<u32> {
         self.held.sweep(ticket).await
+    }
+
+    fn files(&self) -> Option<&dyn wharf_backend::Files> {
+        self.held.files()
+    }
+
+    fn freezer(&self) -> Option<&dyn wharf_backend::Freezer> {
+        self.held.freezer()
     }
 }

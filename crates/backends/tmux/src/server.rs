@@ -3,11 +3,13 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use tokio::net::UnixStream;
 use tokio::process::Command;
 use wharf_backend::Result;
 use wharf_model::{Code, Failure};
@@ -28,6 +30,9 @@ const HOLDER: &str = "wharf-holder";
 ///
 /// The status line is off because it would show, and expand, what programs call their windows. A pane goes with its
 /// session: how that ended stands in the exit record.
+///
+/// A program that asks for the terminal's colours waits for an answer, and tmux knows none while nobody is there: it is told
+/// those that the engine answers with elsewhere. Whoever joins sees the colours of their own terminal.
 const SETTINGS: &str = "\
 set -s exit-empty on
 set -s escape-time 10
@@ -44,6 +49,9 @@ set -gq allow-passthrough off
 set -g allow-rename off
 set -g automatic-rename off
 set -g remain-on-exit off
+set -g window-style fg=#e5e5e5,bg=#000000
+set-hook -g client-attached 'set -w window-style default'
+set-hook -g client-detached 'if -F \"#{==:#{session_attached},0}\" \"set -wu window-style\"'
 ";
 
 /// A tmux server of our own.
@@ -124,6 +132,22 @@ impl Server {
         output(&mut command).await
     }
 
+    /// Whether the server has no descriptor left. It cannot say so itself: it takes nobody's question then. Whoever made
+    /// a socket is known without an answer.
+    pub(crate) async fn is_out_of_descriptors(&self) -> bool {
+        let Ok(dir) = fs::File::open(&self.dir) else { return false };
+        let socket = format!("/proc/self/fd/{}/{SOCKET}", dir.as_raw_fd());
+        let Ok(Ok(stream)) = tokio::time::timeout(ANSWER, UnixStream::connect(socket)).await else {
+            return false;
+        };
+        let Some(pid) = stream.peer_cred().ok().and_then(|peer| peer.pid()) else { return false };
+        let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+        let most = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+        let most = most.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, |entries| entries.count() as u64);
+        most.is_some_and(|most| open + NEEDED > most)
+    }
+
     /// What tmux calls its version.
     pub(crate) async fn version(&self) -> Result<String> {
         let mut command = Command::new(&self.program);
@@ -135,6 +159,9 @@ impl Server {
         Ok(printed.trim().trim_start_matches("tmux ").to_owned())
     }
 }
+
+/// How many descriptors a server needs for one more pane, what brings its output, and whoever asks for it.
+const NEEDED: u64 = 6;
 
 /// Whether the system has no terminal left: tmux says only that it could not fork.
 pub(crate) fn out_of_terminals() -> bool {

@@ -10,6 +10,8 @@ use crate::detach::{DetachKeys, Watch};
 
 /// What is sent at once, and acknowledged before the next.
 const PIECE: usize = 64 << 10;
+/// What is typed without being acknowledged: waiting for that would wake us twice for each key.
+const KEYS: usize = 1 << 10;
 /// What may wait: beyond it standard input is not read.
 const MOST: usize = 4 << 20;
 
@@ -35,6 +37,8 @@ pub(super) struct Input {
     waiting: Vec<u8>,
     /// The piece that is not acknowledged yet.
     sent: Option<u32>,
+    /// What was sent since the last piece that is acknowledged.
+    keys: usize,
     close_sent: bool,
 }
 
@@ -50,6 +54,7 @@ impl Input {
             watch: terminal.then(|| Watch::new(keys)),
             waiting: Vec::new(),
             sent: None,
+            keys: 0,
             close_sent: false,
         }
     }
@@ -98,7 +103,12 @@ impl Input {
         if !self.waiting.is_empty() {
             let rest = self.waiting.split_off(self.waiting.len().min(PIECE));
             let piece = std::mem::replace(&mut self.waiting, rest);
-            self.sent = Some(client.send_input(&piece, true)?);
+            self.keys += piece.len();
+            let ack = self.keys > KEYS;
+            let seq = client.send_input(&piece, ack)?;
+            if ack {
+                (self.sent, self.keys) = (Some(seq), 0);
+            }
         } else if !self.open && self.closes && !self.close_sent {
             self.close_sent = true;
             client.close_input()?;
@@ -106,13 +116,13 @@ impl Input {
         Ok(())
     }
 
-    /// A request was answered: whether it was the piece.
+    /// A request was answered: whether it was input. What nobody was to acknowledge has no number.
     pub(super) fn answered(&mut self, seq: u32) -> bool {
-        let ours = self.sent == Some(seq);
-        if ours {
+        let piece = self.sent == Some(seq);
+        if piece {
             self.sent = None;
         }
-        ours
+        piece || seq == 0
     }
 
     /// Another holder: what was on its way to the old one is not sent twice.

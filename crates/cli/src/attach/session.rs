@@ -158,10 +158,18 @@ impl<'a> Attachment<'a> {
         // A command may have ended since its holder greeted us. The first turn sees that, and reads the log.
         let _ = client.read_from(from);
         let mut attachment = Self { options, client, screen, input, signals, raw, say, size: None };
+        attachment.shorten();
         if decides {
             let _ = attachment.resize(cut);
         }
         Ok(attachment)
+    }
+
+    /// Keys need not wait for the holder to pass them on.
+    fn shorten(&mut self) {
+        if self.raw.is_some() && !self.options.read_only {
+            self.client.type_directly();
+        }
     }
 
     /// Gives the session our terminal's size. One that is as it was is changed for a moment where `redraw` says so:
@@ -205,6 +213,7 @@ impl<'a> Attachment<'a> {
     /// Another holder has the session: output goes on where it stopped.
     fn reconnect(&mut self, client: Client) {
         self.client = client;
+        self.shorten();
         self.input.reconnected();
         self.size = None;
         // Should this fail too, the next turn sees it.

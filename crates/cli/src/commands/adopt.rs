@@ -13,6 +13,7 @@ const PLACES: &[&str] = &[
     "XDG_RUNTIME_DIR",
     "DOCKER_HOST",
     "DOCKER_CONTEXT",
+    "DOCKER_CONFIG",
     "CONTAINER_HOST",
 ];
 
@@ -22,7 +23,7 @@ const PLACES: &[&str] = &[
     after_help = "It is watched and typed at, and never ended: `stop` and `kill` let it go, `signal` reaches it."
 )]
 pub(crate) struct Args {
-    /// What to take in: tmux:SESSION[:WINDOW[.PANE]]
+    /// What to take in: tmux:SESSION[:WINDOW[.PANE]], docker:CONTAINER or podman:CONTAINER
     place: String,
     /// Its name here; one is made up where none is given
     #[arg(long)]
@@ -39,7 +40,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     let (backend, what) =
         args.place.split_once(':').filter(|(_, what)| !what.is_empty()).ok_or_else(|| {
             invalid(format!("{:?} does not say what to take in", args.place))
-                .hint("BACKEND:NAME, such as tmux:SESSION:WINDOW.PANE")
+                .hint("BACKEND:NAME, such as tmux:SESSION:WINDOW.PANE or docker:CONTAINER")
         })?;
     let caller = PLACES.iter().filter_map(|name| Some((Text::from(*name), std::env::var_os(name)?.into())));
     let spec = Spec {

@@ -35,8 +35,9 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     let home = place::home()?;
     let dir = place::session(&home, &args.name)?;
     // One that waits for others has a ticket already, and nobody who holds it.
-    let begun =
-        |ticket: &wharf_model::Ticket| ticket.holder.is_some() || dir.join(wharf_model::Home::EXIT).exists();
+    // The holder of one on another host is no process of this one; its door is here.
+    let door = || dir.join(wharf_model::Home::SOCKET).exists() || dir.join(wharf_model::Home::EXIT).exists();
+    let begun = |ticket: &wharf_model::Ticket| ticket.holder.is_some() || door();
     let ticket = place::ticket(&dir)?.filter(begun).ok_or_else(|| {
         Failure::new(Code::NotStarted, format!("the session {:?} does not run yet", args.name))
             .hint(format!("`wharf show {}` says what it waits for", args.name))

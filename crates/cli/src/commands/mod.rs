@@ -13,6 +13,7 @@ mod backends;
 mod cancel;
 mod capture;
 mod completions;
+mod cp;
 mod daemon;
 mod deny;
 mod doctor;
@@ -24,6 +25,7 @@ mod exec;
 mod explain;
 mod gc;
 mod hook;
+mod image;
 mod interrupt;
 mod keys;
 mod kill;
@@ -31,7 +33,9 @@ mod logs;
 mod ls;
 mod man;
 mod messages;
+mod pause;
 mod pipe;
+mod port;
 mod record;
 mod rename;
 mod restart;
@@ -44,6 +48,7 @@ mod signal;
 mod stats;
 mod stop;
 mod top;
+mod unpause;
 mod version;
 mod wait;
 mod write;
@@ -89,11 +94,15 @@ pub(crate) const VERBS: &[Verb] = &[
     verb!(signal, "Send a signal to sessions"),
     verb!(stop, "Stop sessions: TERM to the whole tree, grace, KILL"),
     verb!(kill, "Kill sessions at once, with their whole trees"),
+    verb!(pause, "Make sessions stand still"),
+    verb!(unpause, "Let sessions go on"),
     verb!(restart, "Start sessions again, with the same command"),
     verb!(rm, "Remove ended sessions and their logs"),
     verb!(rename, "Give a session another name"),
     verb!(wait, "Wait for sessions to end, or to be idle, asking and so on"),
     verb!(exec, "Run one more command in a session's place"),
+    verb!(cp, "Copy files between a session's place and here"),
+    verb!(port, "Say where a session's ports are reached"),
     verb!(env, "Show or set the variables of what starts later in a session"),
     verb!(stats, "Show what sessions use"),
     verb!(top, "Watch what sessions use"),
@@ -101,6 +110,7 @@ pub(crate) const VERBS: &[Verb] = &[
     verb!(record, "Export a session as a recording"),
     verb!(gc, "Clear up what is left of ended sessions"),
     verb!(doctor, "Look for what is wrong"),
+    verb!(image, "List, fetch, build and remove images for containers"),
     verb!(backends, "List the places where sessions can run"),
     verb!(agents, "List the agents whose profiles are known"),
     verb!(hook, "Have agents tell Wharf what they do"),

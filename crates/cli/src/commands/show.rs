@@ -45,7 +45,8 @@ fn page(session: &Session) -> String {
         line("label", &format!("{key}={value}"));
     }
     let detail = session.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
-    line("state", &format!("{} for {}{detail}", session.state.as_str(), human(session.since, now)));
+    let paused = if session.paused { ", paused" } else { "" };
+    line("state", &format!("{} for {}{paused}{detail}", session.state.as_str(), human(session.since, now)));
     if let Some(evidence) = &session.evidence {
         line("because", &format!("{evidence} (source: {})", session.source.as_str()));
     }
@@ -70,6 +71,9 @@ fn page(session: &Session) -> String {
         "pipes".to_owned()
     };
     line("place", &format!("{}, {place}", session.backend));
+    if let Some(guest) = &session.guest {
+        line("guest", &format!("{guest}, which is somebody else's: it is let go and never ended"));
+    }
     if let Some(why) = &session.chosen {
         line("chosen", why);
     }

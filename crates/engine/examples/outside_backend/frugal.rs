@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use wharf_backend::{Adoption, Backend, Connection, Launch, Probe, Result};
+use wharf_backend::{Adoption, Backend, Connection, Files, Freezer, Launch, Probe, Result};
 use wharf_local::{LocalBackend, Options};
 use wharf_model::{Capabilities, Home, Ticket};
 
@@ -49,5 +49,13 @@ impl Backend for Frugal {
 
     async fn sweep(&self, ticket: &Ticket) -> Result<u32> {
         self.0.sweep(ticket).await
+    }
+
+    fn files(&self) -> Option<&dyn Files> {
+        self.0.files()
+    }
+
+    fn freezer(&self) -> Option<&dyn Freezer> {
+        self.0.freezer()
     }
 }

@@ -29,8 +29,14 @@ const FIRM: u32 = 80;
 
 /// What weighs no more than this is a title, which stands until it is changed.
 const TITLE: u32 = 60;
-/// How long after the last output an attendant that nobody needs goes to sleep.
+/// How long after the last output an agent's attendant that nobody needs goes to sleep.
 const SLEEP: Duration = Duration::from_secs(20);
+/// How long one stays that nobody needs where the command is no agent, whatever it prints.
+const LINGER: Duration = Duration::from_millis(300);
+/// How long after a little output the next is left to gather: somebody who types sees each key come back.
+const GATHER: Duration = Duration::from_millis(5);
+/// What is more than a little.
+const LITTLE: usize = 4 << 10;
 /// How often what is seen is published while much happens.
 const PACE: Duration = Duration::from_millis(10);
 /// How often who owns the terminal is looked at while somebody wants to know.
@@ -88,6 +94,8 @@ struct Attendant {
     foreground: Option<Foreground>,
     /// When something was last printed.
     stirred: Instant,
+    /// When somebody last needed it.
+    needed: Instant,
     title: String,
     prompt: Prompt,
     /// Whether anything was published yet.
@@ -115,12 +123,15 @@ impl Attendant {
             handle: Arc::clone(handle),
             attention: Arc::clone(attention),
             tty: session.tty,
-            answers: shared.backend(&session.backend).is_ok_and(|backend| !backend.capabilities().answers),
+            // A guest's questions were asked of somebody else's terminal, and what it printed before comes once more.
+            answers: session.guest.is_none()
+                && shared.backend(&session.backend).is_ok_and(|backend| !backend.capabilities().answers),
             judge: Judge::new(first, SETTLE),
             connection: None,
             status: Status::default(),
             foreground: None,
             stirred: Instant::now(),
+            needed: Instant::now(),
             title: String::new(),
             prompt: Prompt::default(),
             seen: false,
@@ -144,12 +155,18 @@ impl Attendant {
         let mut output = Following::new(&self.shared, &self.handle, view.offset);
         let mut statuses = self.connect();
         let (mut publish, mut again, mut over) = (Some(Instant::now()), None::<Instant>, false);
+        let mut gather = None::<Instant>;
         loop {
-            let busy = *self.attention.wanted.borrow() > 0 || self.stirred.elapsed() < Duration::from_secs(3);
+            let wanted = *self.attention.wanted.borrow() > 0;
+            if wanted {
+                self.needed = Instant::now();
+            }
+            let busy = wanted || self.stirred.elapsed() < Duration::from_secs(3);
             let tick = busy.then(|| Instant::now() + TICK);
             let record = self.record.as_ref().filter(|_| busy).map(Record::due);
-            let sleep = self.stirred + SLEEP;
-            let due = [publish, again, tick, record, Some(sleep.max(Instant::now() + PACE))]
+            let sleep = self.sleep_at();
+            gather = gather.filter(|until| Instant::now() < *until);
+            let due = [publish, again, tick, record, gather, Some(sleep.max(Instant::now() + PACE))]
                 .into_iter()
                 .flatten()
                 .min();
@@ -157,7 +174,10 @@ impl Attendant {
             tokio::select! {
                 biased;
                 () = &mut closed => break,
-                Some(request) = requests.recv() => Self::answer(&mut view, request),
+                Some(request) = requests.recv() => {
+                    self.needed = Instant::now();
+                    Self::answer(&mut view, request);
+                }
                 () = self.attention.tidings.notified() => self.tidings(),
                 changed = changes.changed() => {
                     if changed.is_err() {
@@ -173,8 +193,10 @@ impl Attendant {
                     }
                     self.resized(&mut view);
                 }
-                chunk = output.next(), if !over => match chunk {
+                chunk = output.next(), if !over && gather.is_none() => match chunk {
                     Ok(Some(chunk)) => {
+                        let little = matches!(&chunk, OutputChunk::Data { bytes, .. } if bytes.len() < LITTLE);
+                        gather = little.then(|| Instant::now() + GATHER);
                         self.take(&mut view, chunk, &mut output).await;
                         // Others have work too.
                         tokio::task::yield_now().await;
@@ -186,7 +208,7 @@ impl Attendant {
                     }
                 },
                 () = timer => {
-                    let idle = self.stirred.elapsed() >= SLEEP && publish.is_none() && again.is_none();
+                    let idle = Instant::now() >= sleep && publish.is_none() && again.is_none();
                     if idle && self.attention.retire(&mut requests) {
                         break;
                     }
@@ -216,6 +238,11 @@ impl Attendant {
         while let Some(request) = requests.recv().await {
             Self::answer(&mut view, request);
         }
+    }
+
+    /// When it may go, where nobody needs it.
+    fn sleep_at(&self) -> Instant {
+        if self.attention.profile.attend { self.stirred + SLEEP } else { self.needed + LINGER }
     }
 
     /// Builds the screen beside everything else: a log may be long.
@@ -313,15 +340,22 @@ impl Attendant {
                 if live {
                     self.heard(news).await;
                 }
-                let end = log_end(&self.dir.join(Home::LOG)).unwrap_or(view.offset);
-                if end.0.saturating_sub(view.offset.0) > BEHIND {
-                    let to = Offset(end.0 - BEHIND / 8);
-                    *output = Following::new(&self.shared, &self.handle, to);
-                    self.attention.note("engine", "skipped", json!({ "from": view.offset, "to": to }));
-                    self.attention.answered_to(to);
-                    view.offset = to;
+                if bytes.len() >= LITTLE {
+                    self.skip_flood(view, output);
                 }
             }
+        }
+    }
+
+    /// Goes on near the end where it is far behind.
+    fn skip_flood(&self, view: &mut View, output: &mut Following) {
+        let end = log_end(&self.dir.join(Home::LOG)).unwrap_or(view.offset);
+        if end.0.saturating_sub(view.offset.0) > BEHIND {
+            let to = Offset(end.0 - BEHIND / 8);
+            *output = Following::new(&self.shared, &self.handle, to);
+            self.attention.note("engine", "skipped", json!({ "from": view.offset, "to": to }));
+            self.attention.answered_to(to);
+            view.offset = to;
         }
     }
 

@@ -8,14 +8,13 @@ use wharf_model::{Home, Ticket};
 use super::attention::lock;
 use crate::Result;
 
-/// The instance's profiles, read again when the user's directory of them changes.
+/// The instance's profiles where the user has some, read again when the directory of them changes.
 #[derive(Default)]
-pub(crate) struct Shelf(Mutex<Option<(Option<SystemTime>, Arc<Profiles>)>>);
+pub(crate) struct Shelf(Mutex<Option<(SystemTime, Arc<Profiles>)>>);
 
 impl Shelf {
     /// The built-in profiles and the user's.
-    fn profiles(&self, home: &Home) -> Arc<Profiles> {
-        let changed = std::fs::metadata(home.config().join("profiles")).and_then(|dir| dir.modified()).ok();
+    fn profiles(&self, home: &Home, changed: SystemTime) -> Arc<Profiles> {
         let mut known = lock(&self.0);
         if let Some((at, profiles)) = &*known
             && *at == changed
@@ -32,7 +31,13 @@ impl Shelf {
 
     /// Whether a command is an agent's, which is attended from its start.
     pub(crate) fn attends(&self, home: &Home, ticket: &Ticket) -> bool {
-        ticket.spec.agent.is_some() || self.profiles(home).for_argv(&ticket.spec.argv).attend
+        let argv = &ticket.spec.argv;
+        let own = || std::fs::metadata(home.config().join("profiles")).and_then(|dir| dir.modified());
+        ticket.spec.agent.is_some()
+            || own().map_or_else(
+                |_| Profiles::is_known_agent(argv),
+                |changed| self.profiles(home, changed).for_argv(argv).attend,
+            )
     }
 }
 

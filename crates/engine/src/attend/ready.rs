@@ -71,6 +71,12 @@ impl Courier {
             Failure::new(Code::Asking, format!("session {name} asks {what:?}, and a text would answer it"))
                 .hint(format!("answer with `wharf approve {name}` or `wharf deny {name}`"))
         };
+        if self.typist.handle.session().paused {
+            return Some(
+                Failure::new(Code::Busy, format!("session {name} is paused"))
+                    .hint(format!("`wharf unpause {name}` lets it go on")),
+            );
+        }
         if let Some(question) = &seen.question {
             return Some(asks(&question.title));
         }

@@ -1,26 +1,30 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use wharf_log::{Chunk, Reader};
-use wharf_model::{Home, Offset, SessionId};
+use wharf_model::{Home, Offset, SessionId, Source, State};
 use wharf_screen::Queries;
 
 use super::attention::lock;
 use crate::handle::Handle;
 use crate::platform::Watches;
-use crate::shared::Shared;
+use crate::reading::log_end;
+use crate::shared::{Shared, now};
 
 /// How much of a burst is looked at: a program that asks its terminal something waits for the answer.
 const TAIL: u64 = 64 * 1024;
-/// How often the sessions that print are looked at.
+/// How often the sessions that print are looked at, at most.
 const PACE: Duration = Duration::from_millis(15);
+/// What part of a processor's time looking may take: one in this many.
+const SHARE: u32 = 20;
 
 /// Hears when a session that nobody attends prints something, and wakes its attendant where there is need: an agent is
 /// always attended when it stirs; any other program when it asks its terminal a question, because it waits for the answer.
 ///
-/// One watch descriptor serves all sessions, and a flood costs no more than a look at its end now and then.
+/// One watch descriptor serves all sessions, and a flood costs no more than a look at its end now and then. A state that was
+/// seen before its attendant went to sleep stands until the session prints again.
 pub(crate) struct Tap {
     watched: Mutex<Watched>,
     watches: Option<Watches>,
@@ -33,6 +37,8 @@ struct Watched {
     sessions: HashMap<i32, Session>,
     numbers: HashMap<SessionId, i32>,
     fresh: Vec<i32>,
+    /// Those that print to somebody who is attached, whose terminal answers: each key that is typed there would wake us.
+    attached: HashSet<SessionId>,
 }
 
 struct Session {
@@ -58,11 +64,17 @@ impl Tap {
         let Some(watches) = &self.watches else { return };
         let log = shared.home.session(&handle.id).join(Home::LOG);
         let mut watched = lock(&self.watched);
+        if !agent && handle.session().attached > 0 {
+            watched.attached.insert(handle.id.clone());
+            drop(watched);
+            unsee(shared, handle);
+            return;
+        }
         match watches.add(&log) {
             Ok(Some(number)) => {
                 watched.numbers.insert(handle.id.clone(), number);
-                let session =
-                    Session { handle: Arc::downgrade(handle), agent, queries: Queries::default(), from };
+                let handle = Arc::downgrade(handle);
+                let session = Session { handle, agent, queries: Queries::default(), from };
                 watched.sessions.insert(number, session);
                 watched.fresh.push(number);
                 self.fresh.notify_one();
@@ -76,10 +88,28 @@ impl Tap {
     /// Watches a session no longer.
     pub(crate) fn leave(&self, id: &SessionId) {
         let mut watched = lock(&self.watched);
+        watched.attached.remove(id);
         let Some(number) = watched.numbers.remove(id) else { return };
         watched.sessions.remove(&number);
         if let Some(watches) = &self.watches {
             watches.remove(number);
+        }
+    }
+
+    /// Somebody is attached, or nobody any more: what is printed from then on is looked at.
+    pub(crate) fn attached(&self, shared: &Shared, handle: &Arc<Handle>, attached: bool) {
+        let mut watched = lock(&self.watched);
+        let from = || log_end(&shared.home.session(&handle.id).join(Home::LOG)).unwrap_or_default();
+        let known = if attached {
+            let session = watched.numbers.get(&handle.id).and_then(|number| watched.sessions.get(number));
+            session.is_some_and(|session| !session.agent)
+        } else {
+            watched.attached.remove(&handle.id)
+        };
+        drop(watched);
+        if known {
+            self.leave(&handle.id);
+            self.watch(shared, handle, false, from());
         }
     }
 
@@ -88,11 +118,23 @@ impl Tap {
         let Some(watches) = &shared.tap.watches else { return };
         let closed = shared.closed();
         tokio::pin!(closed);
+        let mut rest = Duration::ZERO;
         loop {
+            tokio::select! {
+                () = &mut closed => return,
+                () = tokio::time::sleep(rest) => {}
+            }
             let stirred = tokio::select! {
                 () = &mut closed => return,
                 stirred = watches.stirred() => stirred,
-                () = shared.tap.fresh.notified() => Ok(std::mem::take(&mut lock(&shared.tap.watched).fresh)),
+                () = shared.tap.fresh.notified() => {
+                    // Whoever had it started hears of that first.
+                    tokio::select! {
+                        () = &mut closed => return,
+                        () = tokio::time::sleep(PACE) => {}
+                    }
+                    Ok(std::mem::take(&mut lock(&shared.tap.watched).fresh))
+                }
             };
             let stirred = match stirred {
                 Ok(stirred) => stirred,
@@ -101,13 +143,11 @@ impl Tap {
                     return;
                 }
             };
+            let began = Instant::now();
             for number in stirred {
                 shared.tap.look(&shared, number);
             }
-            tokio::select! {
-                () = &mut closed => return,
-                () = tokio::time::sleep(PACE) => {}
-            }
+            rest = PACE.max(began.elapsed() * SHARE);
         }
     }
 
@@ -119,12 +159,28 @@ impl Tap {
         if attention.is_some_and(|attention| attention.is_attended()) {
             return;
         }
+        let before = session.from;
         let asked = session.agent || session.asks(shared, &handle);
         let from = session.from;
+        let printed = from > before;
         drop(watched);
         if asked {
             shared.attention_from(&handle, from).attend(shared, &handle);
+        } else if printed {
+            unsee(shared, &handle);
         }
+    }
+}
+
+/// What was seen holds no longer, and nobody looks: that it runs is all that is known.
+fn unsee(shared: &Shared, handle: &Handle) {
+    if matches!(handle.session().state, State::Idle | State::Working | State::Asking) {
+        shared.update(handle, |session| {
+            session.state = State::Running;
+            session.since = now();
+            session.source = Source::Life;
+            session.evidence = None;
+        });
     }
 }
 
@@ -132,15 +188,13 @@ impl Session {
     /// Whether what was printed since the last look holds a question to the terminal.
     fn asks(&mut self, shared: &Shared, handle: &Handle) -> bool {
         let log = shared.home.session(&handle.id).join(Home::LOG);
-        let Ok((_, end)) = Reader::bounds(&log) else { return false };
-        if handle.session().attached > 0 {
-            // Whoever is attached has a terminal that answers.
-            self.from = end;
+        if self.from == Offset(0) && Reader::is_unwritten(&log) {
             return false;
         }
+        let Ok((_, end)) = Reader::bounds(&log) else { return false };
         let from = self.from.0.max(end.0.saturating_sub(TAIL));
         let Ok(mut reader) = Reader::open(&log, Offset(from)) else { return false };
-        let mut buffer = vec![0; TAIL as usize];
+        let mut buffer = vec![0; usize::try_from(end.0.saturating_sub(from).max(1)).unwrap_or(1)];
         let mut asked = false;
         while let Ok(Chunk::Data { offset, len }) = reader.read(&mut buffer) {
             asked |= self.queries.scan(&buffer[..len]);

@@ -27,6 +27,7 @@ impl Task {
                 Ok(Adoption::Alive(connection)) => {
                     self.handle.ways().connection = Some(Arc::clone(&connection));
                     self.running(None);
+                    self.look_for_pause().await;
                     self.attended(None);
                     return Phase::Live(connection, true);
                 }
@@ -35,18 +36,34 @@ impl Task {
                 Ok(Adoption::Lost) => return self.lost(),
                 Err(failure) => failure,
             };
+            // What stands still cannot answer, and goes on when somebody lets it.
+            tokio::select! {
+                () = &mut closed => return self.leave().await,
+                () = shared.ask_paused(&self.handle) => {}
+            }
             self.shared.update(&self.handle, |session| {
                 session.state = State::Unknown;
                 session.attached = 0;
                 session.detail = Some(failure.message.clone());
             });
             self.unreachable(&failure);
+            let still = self.handle.session().paused;
+            let mut known = self.handle.watch();
+            let resumed = async {
+                // The sender is in the handle, which is here.
+                let _ = known.wait_for(|session| !session.paused).await.map(drop);
+            };
+            tokio::pin!(resumed);
             let pause = tokio::time::sleep(wait);
             tokio::pin!(pause);
             loop {
                 tokio::select! {
                     () = &mut closed => return self.leave().await,
                     () = &mut pause => break,
+                    () = &mut resumed, if still => {
+                        wait = shared.timeouts.retry.0;
+                        break;
+                    }
                     Some(command) = self.commands.recv() => {
                         if self.asked_while_away(command).await {
                             break;
@@ -55,6 +72,16 @@ impl Task {
                 }
             }
             wait = (wait * 2).min(shared.timeouts.retry.1);
+        }
+    }
+
+    /// Whether a session that was found stands still, where no news would tell.
+    async fn look_for_pause(&self) {
+        let freezer = self.shared.freezer(&self.handle);
+        match freezer.map(wharf_backend::Freezer::news) {
+            Some(None) => self.shared.ask_paused(&self.handle).await,
+            // It has just answered.
+            _ => self.shared.paused(&self.handle, false),
         }
     }
 
@@ -82,11 +109,13 @@ impl Task {
         match command {
             Command::Stop(stop) => {
                 self.stops.push(*stop);
+                self.shared.thaw(&self.handle).await;
                 true
             }
             Command::Restart(stop, reply) => {
                 self.stops.push(*stop);
                 self.restarters.push(reply);
+                self.shared.thaw(&self.handle).await;
                 true
             }
             Command::Pipe { file, from_start, reply } => {

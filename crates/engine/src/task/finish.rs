@@ -26,6 +26,7 @@ impl Task {
             session.since = exit.ended;
             session.pid = None;
             session.attached = 0;
+            session.paused = false;
             session.exit = Some(exit.clone());
             // Found: not as hoped, but the engine that opens waits for that alone.
             session.detail.take_if(|detail| detail == LOOKING);

@@ -211,7 +211,10 @@ impl Task {
             session.pid = status.pid.or(ticket.command.as_ref().map(|command| command.pid));
             session.attached = status.attached;
             session.size = status.size;
+            // What was taken in has what it has.
+            session.tty = ticket.spec.tty;
             session.run = ticket.run;
+            session.dir.clone_from(ticket.spec.runs_in());
             session.ports.clone_from(&ticket.spec.ports);
             session.limits = ticket.spec.limits;
             session.environment.clone_from(&ticket.spec.in_force);
@@ -318,6 +321,7 @@ pub(crate) fn undo(shared: &Arc<Shared>, handle: &Arc<Handle>, displaced: Option
     if let Err(failure) = disk::remove_session(&dir) {
         tracing::warn!(session = %handle.id, %failure, "a failed start left its directory");
     }
+    shared.undress(&handle.id, &handle.ticket().spec);
     match displaced.filter(|old| shared.home.session(old).exists()) {
         Some(old) if disk::linked(&shared.home, &name).as_ref() == Some(&handle.id) => {
             if let Err(failure) = disk::point_link(&shared.home, &name, old) {

@@ -108,6 +108,7 @@ impl Task {
         if status.broken || closed {
             return Some(End::Broken);
         }
+        let attached = (self.handle.session().attached > 0, status.attached > 0);
         self.shared.update(&self.handle, |session| {
             session.attached = status.attached;
             session.size = status.size;
@@ -115,6 +116,9 @@ impl Task {
                 session.pid = status.pid;
             }
         });
+        if attached.0 != attached.1 {
+            self.shared.tap.attached(&self.shared, &self.handle, attached.1);
+        }
         None
     }
 
@@ -138,7 +142,9 @@ impl Task {
         let connection = Arc::clone(connection);
         let how = Stop { grace: stop.grace, reason: stop.reason, by: stop.by.clone() };
         let job = self.note(stop);
+        let (shared, handle) = (Arc::clone(&self.shared), Arc::clone(&self.handle));
         self.jobs.spawn(async move {
+            shared.thaw(&handle).await;
             let stopped = tokio::time::timeout(within, connection.stop(how)).await;
             let late = || {
                 Failure::new(Code::Timeout, format!("it was not over after {within:?}"))

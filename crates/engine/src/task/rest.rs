@@ -56,6 +56,7 @@ impl Task {
             session.state = State::Starting;
             session.pid = None;
             session.attached = 0;
+            session.paused = false;
             let code = ended.shell_code();
             session.detail =
                 Some(format!("run {} ended with {code}; restart {attempt} in {wait:?}", session.run));

@@ -1,12 +1,12 @@
 //! What rewrites a launch before it runs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use wharf_backend::{Launch, Probe};
 use wharf_engine::{Config, Engine, Environment, Failure, Filter, Progress};
-use wharf_model::{Capabilities, Code, Spec};
+use wharf_model::{Capabilities, Code, SessionId, Spec};
 
 use crate::place::{Place, named, output};
 
@@ -14,6 +14,8 @@ use crate::place::{Place, named, output};
 struct Prefix {
     wait: bool,
     waiting: Arc<Notify>,
+    /// The sessions that it has in mind.
+    kept: Arc<Mutex<Vec<SessionId>>>,
 }
 
 #[async_trait]
@@ -41,6 +43,7 @@ impl Environment for Prefix {
     }
 
     async fn apply(&self, mut launch: Launch, _: &Capabilities) -> Result<Launch, Failure> {
+        self.kept.lock().unwrap().push(launch.id.clone());
         if self.wait {
             self.waiting.notify_one();
             std::future::pending::<()>().await;
@@ -51,12 +54,20 @@ impl Environment for Prefix {
         launch.spec.in_force.push("prefix: in force".to_owned());
         Ok(launch)
     }
+
+    fn release(&self, id: &SessionId, _: &Spec) {
+        self.kept.lock().unwrap().retain(|kept| kept != id);
+    }
 }
 
 async fn engine(place: &Place, wait: bool) -> (Engine, Arc<Notify>) {
+    remembering(place, wait, &Arc::default()).await
+}
+
+async fn remembering(place: &Place, wait: bool, kept: &Arc<Mutex<Vec<SessionId>>>) -> (Engine, Arc<Notify>) {
     let waiting = Arc::new(Notify::new());
-    let environments: Vec<Arc<dyn Environment>> =
-        vec![Arc::new(Prefix { wait, waiting: Arc::clone(&waiting) })];
+    let prefix = Prefix { wait, waiting: Arc::clone(&waiting), kept: Arc::clone(kept) };
+    let environments: Vec<Arc<dyn Environment>> = vec![Arc::new(prefix)];
     (Engine::open(Config { environments, ..place.config() }).await.unwrap(), waiting)
 }
 
@@ -132,5 +143,21 @@ async fn preparing_tells_its_steps_and_starts_nothing() {
     assert_eq!(steps.recv().await.as_deref(), Some("a step"));
     assert!(engine.list(&Filter::default()).is_empty());
     assert_eq!(std::fs::read_dir(place.home().sessions()).unwrap().count(), 0);
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn what_was_kept_for_a_session_goes_with_it() {
+    let place = Place::new();
+    let kept = Arc::default();
+    let (engine, _) = remembering(&place, false, &kept).await;
+    let session = engine.start(dressed("a", &["fake:print", "word"])).await.unwrap();
+    engine.wait("a").await.unwrap();
+    assert_eq!(kept.lock().unwrap().len(), 1, "{} can be started again", session.id);
+    engine.remove("a", false).await.unwrap();
+    assert_eq!(*kept.lock().unwrap(), []);
+    // One that never came to be.
+    engine.start(dressed("b", &["fake:missing"])).await.unwrap_err();
+    assert_eq!(*kept.lock().unwrap(), []);
     engine.close().await;
 }

@@ -145,6 +145,15 @@ pub(crate) fn clear(cache: &Path) {
     }
 }
 
+/// Takes away the notes that a session runs in a shell.
+pub(crate) fn release(cache: &Path, id: &SessionId) {
+    let Ok(entries) = fs::read_dir(cache) else { return };
+    for entry in entries.filter_map(std::result::Result::ok) {
+        // There is one in the shell that it ran in, and none elsewhere.
+        let _ = fs::remove_file(entry.path().join(USERS).join(id.as_str()));
+    }
+}
+
 /// Whether there is a cache to be had at this path.
 pub(crate) fn checked(path: &Path) -> Result<()> {
     if path.is_absolute() {
@@ -197,5 +206,18 @@ mod tests {
         clear(root.path());
         let there = [&old, &live, &over, &fresh].map(|entry| entry.dir.exists());
         assert_eq!(there, [false, true, false, true]);
+    }
+
+    #[test]
+    fn a_session_that_goes_leaves_no_note() {
+        let root = tempfile::tempdir().unwrap();
+        let entry = Entry::of(root.path(), "key").unwrap();
+        let ids = [1, 2].map(|number| SessionId::new(wharf_model::Millis(number), number));
+        for id in &ids {
+            entry.used_by(id, root.path()).unwrap();
+        }
+        release(root.path(), &ids[0]);
+        assert!(!entry.dir.join(USERS).join(ids[0].as_str()).is_symlink());
+        assert!(entry.dir.join(USERS).join(ids[1].as_str()).is_symlink(), "the other one's stays");
     }
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use wharf_backend::{Environment, Launch, Probe, Progress};
-use wharf_model::{Capabilities, Code, Failure, Home, Nix, Spec, Text};
+use wharf_model::{Capabilities, Code, Failure, Home, Nix, SessionId, Spec, Text};
 
 use crate::cache::{self, Entry};
 use crate::capture::{Captured, capture};
@@ -33,6 +33,11 @@ impl NixEnvironment {
         Self { cache: home.state().join("environments").join("nix"), programs: Programs::default() }
     }
 
+    /// The directory of captured shells that was asked for, or the instance's own.
+    fn cache_of(&self, nix: &Nix) -> PathBuf {
+        nix.cache.as_ref().map_or_else(|| self.cache.clone(), |cache| cache.as_path().to_owned())
+    }
+
     /// The way into the shell of a launch, and what there is to say of it.
     async fn way(
         &self,
@@ -53,7 +58,7 @@ impl NixEnvironment {
             self.programs.find(around).await?
         };
         let flake = Flake::of(nix, around).await?;
-        let cache = nix.cache.as_ref().map_or(self.cache.clone(), |cache| cache.as_path().to_owned());
+        let cache = self.cache_of(nix);
         cache::checked(&cache)?;
         let key = key::of(&flake, &program, around).await?;
         let entry = key.map(|key| Entry::of(&cache, &key)).transpose()?;
@@ -186,5 +191,11 @@ impl Environment for NixEnvironment {
         }
         launch.spec.in_force.append(&mut said);
         Ok(launch)
+    }
+
+    fn release(&self, id: &SessionId, spec: &Spec) {
+        if let Some(nix) = &spec.nix {
+            cache::release(&self.cache_of(nix), id);
+        }
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 use wharf_backend::{Environment, Launch, Probe, Progress};
-use wharf_model::{Capabilities, Code, Failure, Network, Spec, Text};
+use wharf_model::{Capabilities, Code, Failure, Network, SessionId, Spec, Text};
 
 use crate::rules::InForce;
 use crate::{Namespace, Result, Rules, STEP, program};
@@ -155,4 +155,7 @@ impl Environment for SandboxEnvironment {
         launch.argv = argv;
         Ok(launch)
     }
+
+    /// What it makes stands in the session's own directory, and goes with that.
+    fn release(&self, _: &SessionId, _: &Spec) {}
 }

@@ -18,7 +18,7 @@ mod socket;
 
 pub use ground::spread;
 pub use pidfd::exit_of;
-pub use scope::{Usage, can_limit, sweep, usage};
+pub use scope::{Usage, can_freeze, can_limit, sweep, usage};
 pub(crate) use socket::send_bytes;
 pub use socket::{bind, connect, receive, send};
 pub use terminal::open_terminal;

@@ -50,6 +50,16 @@ pub(crate) fn default_signals() {
     }
 }
 
+/// Lets go of the terminal that we were started at, so that somebody else can have it. The hang-up that this costs is
+/// ours, and is not heard.
+pub(crate) fn leave_terminal() {
+    // SAFETY: a disposition that needs no handler, and a request without an argument on our own standard input.
+    unsafe {
+        libc::signal(libc::SIGHUP, libc::SIG_IGN);
+        libc::ioctl(libc::STDIN_FILENO, libc::TIOCNOTTY);
+    }
+}
+
 /// Whether ended children vanish by themselves.
 pub(crate) fn forget_children(yes: bool) {
     // SAFETY: sets a disposition that needs no handler.

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use wharf_model::{Limits, ProcessIdentity, Scope};
+use wharf_model::{Limits, ProcessIdentity, Scope, ScopeKind};
 
 use super::cgroup::{Group, Hierarchies};
 use super::proc;
@@ -61,6 +61,15 @@ pub fn sweep(scope: &Scope, command: &ProcessIdentity, token: &str) -> io::Resul
     }
     tree.group.remove();
     Ok(found)
+}
+
+/// Whether all of a session's processes can be made to stand still here: that takes a cgroup.
+pub fn can_freeze() -> bool {
+    let name = format!("wharf-probe-{}-still", std::process::id());
+    Group::create(&Hierarchies::here(), &name, &Limits::default()).is_ok_and(|group| {
+        group.remove();
+        matches!(group.scope().kind, ScopeKind::Cgroup1 | ScopeKind::Cgroup2)
+    })
 }
 
 /// Whether memory, processors and processes can be limited here.

@@ -4,6 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use wharf_log::Mark;
+use wharf_model::Reason;
 
 use super::channel::Source;
 use super::holder::{Holder, PEERS, micros, now};
@@ -44,6 +45,10 @@ impl Holder {
         drop(self.listener.take());
         let mut record = self.ending.record(&self.tree, self.started.started, now());
         record.log_end = self.log.end();
+        if self.through.is_some() && record.reason != Reason::Exited {
+            // It was let go, and what was passed through lives on.
+            (record.code, record.signal) = (None, None);
+        }
         let written = (0..20).any(|attempt| {
             if attempt > 0 {
                 std::thread::sleep(Duration::from_millis(50));

@@ -12,13 +12,14 @@ use wharf_model::{Failure, Millis, ProcessIdentity, Reason, Size};
 use super::channel::{Channel, Source};
 use super::ending::Ending;
 use super::input::Input;
+use super::loan::Loan;
 use super::peer::{Peer, Role};
 use crate::frame::Kind;
 use crate::linux::events::{self, Event, Events, Interest};
 use crate::linux::spawn::Child;
 use crate::linux::tree::Tree;
 use crate::linux::{self, children};
-use crate::wire::{Started, StopRequest};
+use crate::wire::{Started, StopRequest, Through};
 
 /// Tokens of what is watched; peers count on from the last.
 pub(super) const LISTENER: u64 = 0;
@@ -56,6 +57,8 @@ pub(super) struct Holder {
     pub(super) peers: Vec<Peer>,
     pub(super) next_peer: u64,
     pub(super) input: Input,
+    /// Who has the terminal itself.
+    pub(super) loan: Option<Loan>,
     pub(super) ending: Ending,
     pub(super) last_input: Option<Millis>,
     /// When programs were last told of input.
@@ -71,6 +74,8 @@ pub(super) struct Holder {
     pub(super) closing_input: bool,
     /// Until when no connection is taken: the system is out of descriptors.
     pub(super) deaf: Option<Instant>,
+    /// What is known of what the command passes through, where it only does that.
+    pub(super) through: Option<Through>,
 }
 
 /// A further command that runs.
@@ -151,6 +156,9 @@ impl Holder {
             if self.deaf.is_some() {
                 self.hear_again();
             }
+            if self.recall_ends().is_some_and(|ends| Instant::now() > ends) {
+                self.feed();
+            }
             self.look_at_pane();
             self.settle_peers();
             if self.ending.step(&self.tree, self.channel.is_tty(), self.unreaped.is_some()) {
@@ -168,7 +176,8 @@ impl Holder {
             _ => None,
         };
         let more = (self.full.is_none() && self.channel.has_more()).then(Instant::now);
-        [ending, disk, status, input, self.deaf, more].into_iter().flatten().min()
+        let recall = self.recall_ends();
+        [ending, disk, status, input, self.deaf, more, recall].into_iter().flatten().min()
     }
 
     fn on(&mut self, event: Event) {
@@ -342,6 +351,7 @@ impl Holder {
         let peer = self.peers.swap_remove(at);
         self.events.remove(peer.fd());
         self.input.forget(id);
+        self.on_return(id, &[]);
         self.watch_sink(self.input.waiting() > 0);
         if peer.role == Role::Attach {
             self.news();

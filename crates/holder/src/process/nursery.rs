@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::ExitCode;
 
-use super::{one, seat, start};
+use super::{keep, lend, one, relay, seat, start};
 use crate::linux::cgroup::Hierarchies;
 use crate::linux::{self, own, proc};
 
@@ -19,7 +19,8 @@ pub(super) struct Nest {
     pub(super) umask: u32,
 }
 
-/// Runs `wharf-holder nursery`, `wharf-holder one SOCKET [shared]`, or what a pane of tmux runs.
+/// Runs `wharf-holder nursery`, `wharf-holder one SOCKET [shared]`, what a container of another host runs, or what a
+/// pane of tmux does.
 pub fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     let said = |ended: io::Result<()>| match ended {
@@ -34,6 +35,12 @@ pub fn main() -> ExitCode {
         (Some("one"), Some(socket), shared) => {
             said(one::one(socket.as_ref(), shared.is_some_and(|word| word == "shared")))
         }
+        (Some("keep"), ..) => said(keep::keep()),
+        (Some("await"), Some(socket), _) => said(one::awaited(socket.as_ref())),
+        (Some("relay"), Some(socket), early) => {
+            said(relay::relay(socket.as_ref(), early.is_some_and(|word| word == "early")))
+        }
+        (Some("lend"), Some(socket), Some(mark)) => lend::lend(socket.as_ref(), &mark.to_string_lossy()),
         (Some("pane"), Some(door), _) => said(seat::pane(&door)),
         (Some("tap"), Some(door), _) => said(seat::tap(&door)),
         (Some("version"), ..) => {

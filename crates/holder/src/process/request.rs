@@ -9,7 +9,7 @@ use super::holder::{Exec, Holder};
 use super::peer::Role;
 use crate::frame::{Header, Kind};
 use crate::linux::spawn::{self, Command};
-use crate::linux::{own, proc};
+use crate::linux::{self, own, proc};
 use crate::wire::{self, Hello, Started, StopRequest};
 
 type Answer = Result<(), Failure>;
@@ -38,10 +38,24 @@ impl Holder {
             }
             Some(Kind::Exec) => self.on_exec(peer, seq, payload),
             Some(Kind::Daemon) => self.on_daemon(peer, seq, payload),
+            Some(Kind::Usage) => self.on_usage(peer, seq),
+            Some(Kind::Borrow) => self
+                .may_type(peer)
+                .and_then(|()| self.may_be_heard())
+                .and_then(|()| self.on_borrow(peer, seq)),
+            Some(Kind::Typed) => {
+                self.typed_past_us(peer, payload);
+                Ok(())
+            }
+            Some(Kind::Return) => {
+                self.on_return(peer, payload);
+                Ok(())
+            }
             _ => Err(Failure::unsupported(format!("frame {}", header.kind), "this holder")),
         };
+        // Input that is not typed is worth an answer that nobody asked for.
         if let Err(failure) = answer
-            && seq != 0
+            && (seq != 0 || header.kind == Kind::Input as u8)
         {
             self.refuse(peer, seq, &failure);
         }
@@ -71,6 +85,7 @@ impl Holder {
 
     fn on_input(&mut self, id: u64, seq: u32, bytes: &[u8]) -> Answer {
         self.may_type(id)?;
+        self.may_be_heard()?;
         if self.closing_input {
             return Err(Failure::new(Code::Ended, "the session's input has been ended"));
         }
@@ -94,6 +109,16 @@ impl Holder {
         }
     }
 
+    /// What is passed through may have nobody that reads.
+    fn may_be_heard(&self) -> Answer {
+        match self.through.as_ref().and_then(|through| through.unheard.as_ref()) {
+            Some(why) => {
+                Err(Failure::unsupported("input", "what this session passes through").hint(why.as_str()))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn on_cancel(&mut self, id: u64, seq: u32, payload: &[u8]) -> Answer {
         let which = u32::from_le_bytes(exactly(payload)?);
         if matches!(&self.channel, Channel::Pane(pane) if pane.is_unsettled((id, which))) {
@@ -108,6 +133,9 @@ impl Holder {
 
     fn on_close_input(&mut self, id: u64, seq: u32) -> Answer {
         self.may_type(id)?;
+        if self.through.is_some() {
+            return Err(Failure::unsupported("an end of input", "what is somebody else's"));
+        }
         if !self.close_input() {
             return Err(
                 Failure::unsupported("an end of input", "a terminal").hint("`wharf keys NAME C-d` types one")
@@ -171,6 +199,14 @@ impl Holder {
         Ok(())
     }
 
+    fn on_usage(&mut self, id: u64, seq: u32) -> Answer {
+        let usage = linux::usage(&self.started.scope, &self.started.holder);
+        let linux::Usage { cpu, memory, processes } =
+            usage.map_err(|error| Failure::system("cannot measure the session", &error))?;
+        self.reply(id, seq, &wire::Usage { cpu, memory, processes });
+        Ok(())
+    }
+
     fn on_duplicates(&mut self, id: u64, seq: u32) {
         // Taken out of our own hands while the descriptors, which are ours too, are lent to it.
         let Some(at) = self.peers.iter().position(|peer| peer.id == id) else { return };
@@ -197,7 +233,7 @@ impl Holder {
         if self.ending.has_ended() || self.ending.is_asked() {
             return Err(Failure::new(Code::Ended, "the session is ending"));
         }
-        if self.tree.guest {
+        if self.tree.guest || self.through.is_some() {
             return Err(Failure::unsupported("a further command", "a session that is somebody else's"));
         }
         let child = Command {

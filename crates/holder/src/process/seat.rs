@@ -91,7 +91,7 @@ impl Holder {
         let Channel::Pane(pane) = &mut self.channel else { return true };
         let (settled, rest) = (pane.settled(), pane.waits());
         for (peer, seq) in settled {
-            self.last_input = Some(now());
+            self.typed(now());
             self.answer(peer, Kind::Ack, seq, &[]);
         }
         !rest

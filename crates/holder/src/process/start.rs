@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wharf_log::{Mark, Retention, Writer};
-use wharf_model::{Code, Failure, Home, ProcessIdentity, Size};
+use wharf_model::{Code, Failure, Home, Offset, ProcessIdentity, Size};
 
 use super::channel::{Channel, Theirs};
 use super::ending::Ending;
@@ -79,6 +79,7 @@ pub(super) fn serve_in(connection: UnixStream, nest: &Nest, seat: Option<OwnedFd
         Some(Kind::Resume) => resume(&payload, passed, ready, nest),
         _ => Err(Failure::unsupported(format!("frame {} at first", header.kind), "a holder")),
     };
+    let follow = follows(header, &payload);
     drop(payload);
     match made {
         Ok(mut holder) => {
@@ -88,7 +89,12 @@ pub(super) fn serve_in(connection: UnixStream, nest: &Nest, seat: Option<OwnedFd
             let head = Header::new(Kind::Ack, header.seq, json.len()).encode();
             let told = linux::send(connection.as_fd(), &[IoSlice::new(&head), IoSlice::new(&json)], &fds);
             match told {
-                Ok(_) => drop(holder.welcome(connection)?),
+                Ok(_) => {
+                    let asker = holder.welcome(connection)?;
+                    if let Some((peer, from)) = holder.peer(asker).zip(follow) {
+                        peer.read_from(from);
+                    }
+                }
                 Err(_) if header.kind == Kind::Start as u8 => holder.abandon(),
                 // A session that was taken over is there all the same, and will be found.
                 Err(_) => {}
@@ -119,6 +125,15 @@ fn start(payload: &[u8], ready: Ready, nest: &Nest, asker: &UnixStream) -> Resul
         clear(&home, start.run, fresh);
     }
     made
+}
+
+/// From where on the asker is sent output, without asking for it again.
+fn follows(header: Header, payload: &[u8]) -> Option<Offset> {
+    if header.kind != Kind::Start as u8 {
+        return None;
+    }
+    let [control, ..] = wire::split_sections::<4>(payload).ok()?;
+    serde_json::from_slice::<Start>(control).ok()?.follow
 }
 
 /// Makes a session's directory. Whether the session is new there.
@@ -293,6 +308,7 @@ fn assemble(start: &Start, home: PathBuf, parts: Parts) -> Holder {
         peers: Vec::new(),
         next_peer: 0,
         input: Input::default(),
+        loan: None,
         ending: Ending::new(),
         last_input: None,
         told_input: None,
@@ -303,6 +319,7 @@ fn assemble(start: &Start, home: PathBuf, parts: Parts) -> Holder {
         sink_watched: false,
         closing_input: false,
         deaf: None,
+        through: start.through.clone(),
     }
 }
 

@@ -4,7 +4,7 @@ use super::channel::Channel;
 use super::holder::Holder;
 use super::peer::Role;
 use crate::frame::Kind;
-use crate::wire::{ANSWERS, FEATURES, Hello, Status};
+use crate::wire::{ANSWERS, BORROW, FEATURES, Hello, Status};
 
 impl Holder {
     /// The session as it is.
@@ -21,8 +21,13 @@ impl Holder {
 
     /// Who we are and what we can do.
     pub(super) fn hello(&self) -> Hello {
-        let answers = matches!(self.channel, Channel::Pane(_)).then_some(&ANSWERS);
-        let features = FEATURES.iter().chain(answers).map(|feature| (*feature).to_owned()).collect();
+        // What is passed through has a terminal of its own, and a place that we cannot run anything in.
+        let through = self.through.is_some();
+        let answers = (through || matches!(self.channel, Channel::Pane(_))).then_some(&ANSWERS);
+        let lends = matches!(self.channel, Channel::Tty { .. });
+        let can = |feature: &&&str| !(through && **feature == "exec") && (lends || **feature != BORROW);
+        let features =
+            FEATURES.iter().chain(answers).filter(can).map(|feature| (*feature).to_owned()).collect();
         Hello {
             role: "holder".into(),
             features,

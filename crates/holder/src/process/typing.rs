@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use wharf_model::{Code, Failure};
+use wharf_model::{Code, Failure, Millis};
 
 use super::channel::Channel;
 use super::holder::{Holder, SINK, now};
@@ -11,11 +11,14 @@ use crate::frame::Kind;
 use crate::linux::events::Interest;
 
 /// How often programs are told that somebody types.
-const TELL: Duration = Duration::from_millis(200);
+pub(crate) const TELL: Duration = Duration::from_millis(200);
 
 impl Holder {
     /// Types what waits, and says so to those who typed it.
     pub(super) fn feed(&mut self) {
+        if self.is_lent() {
+            return;
+        }
         let mut done = Vec::new();
         let waiting = self.input.waiting();
         let room = self.channel.room(waiting);
@@ -25,12 +28,7 @@ impl Holder {
         };
         self.channel.passed_on(waiting - self.input.waiting(), &mut done);
         if !done.is_empty() {
-            self.last_input = Some(now());
-            // Whoever types for others waits while somebody types: that is worth knowing soon, and not for each key.
-            if self.told_input.is_none_or(|told| told.elapsed() > TELL) {
-                self.told_input = Some(Instant::now());
-                self.news();
-            }
+            self.typed(now());
         }
         for (peer, seq) in done {
             self.answer(peer, Kind::Ack, seq, &[]);
@@ -48,6 +46,16 @@ impl Holder {
         if self.closing_input && self.input.waiting() == 0 {
             self.closing_input = false;
             drop(self.channel.close_input());
+            self.news();
+        }
+    }
+
+    /// Something was typed.
+    pub(super) fn typed(&mut self, at: Millis) {
+        self.last_input = self.last_input.max(Some(at));
+        // Whoever types for others waits while somebody types: that is worth knowing soon, and not for each key.
+        if self.told_input.is_none_or(|told| told.elapsed() > TELL) {
+            self.told_input = Some(Instant::now());
             self.news();
         }
     }

@@ -67,6 +67,22 @@ pub(super) async fn remove(
     each(app, peer, Verb::Remove { force }, body.0).await
 }
 
+pub(super) async fn pause(
+    State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
+    body: Many,
+) -> Outcomes {
+    each(app, peer, Verb::Pause, body.0).await
+}
+
+pub(super) async fn unpause(
+    State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
+    body: Many,
+) -> Outcomes {
+    each(app, peer, Verb::Unpause, body.0).await
+}
+
 /// What is done to each.
 #[derive(Clone, Copy)]
 enum Verb {
@@ -75,6 +91,8 @@ enum Verb {
     Signal { signal: i32, tree: bool },
     Restart { grace: Option<Duration> },
     Remove { force: bool },
+    Pause,
+    Unpause,
 }
 
 impl Verb {
@@ -85,12 +103,14 @@ impl Verb {
             Self::Signal { .. } => "signal",
             Self::Restart { .. } => "restart",
             Self::Remove { .. } => "remove",
+            Self::Pause => "pause",
+            Self::Unpause => "unpause",
         }
     }
 
     /// Whether it is only for sessions that are not over.
     fn wants_live(self) -> bool {
-        matches!(self, Self::Stop { .. } | Self::Kill | Self::Signal { .. })
+        matches!(self, Self::Stop { .. } | Self::Kill | Self::Signal { .. } | Self::Pause | Self::Unpause)
     }
 
     async fn apply(self, engine: &Engine, id: &SessionId, by: &str) -> Result<Option<ExitRecord>, Failure> {
@@ -101,6 +121,8 @@ impl Verb {
             Self::Signal { signal, tree } => engine.signal(key, signal, tree).await.map(|()| None),
             Self::Restart { grace } => engine.restart(key, grace, by).await.map(|_| None),
             Self::Remove { force } => engine.remove(key, force).await.map(|()| None),
+            Self::Pause => engine.pause(key).await.map(|_| None),
+            Self::Unpause => engine.unpause(key).await.map(|_| None),
         }
     }
 }

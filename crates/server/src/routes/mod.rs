@@ -4,11 +4,13 @@ mod agents;
 mod daemon;
 mod environments;
 mod events;
+mod files;
 mod input;
 mod instance;
 mod log;
 mod many;
 mod messages;
+mod places;
 mod questions;
 mod screen;
 mod session;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use wharf_model::{Code, Failure};
 
 use crate::app::App;
@@ -40,6 +42,10 @@ pub(crate) fn all(app: Arc<App>) -> Router {
         .route("/v1/sessions/{key}/pipe", post(session::pipe))
         .route("/v1/sessions/{key}/wait", get(session::wait))
         .route("/v1/sessions/{key}/stats", get(session::stats))
+        .route("/v1/sessions/{key}/ports", get(places::ports))
+        .route("/v1/sessions/{key}/files", put(files::put))
+        .route("/v1/sessions/{key}/files/look", post(files::look))
+        .route("/v1/sessions/{key}/files/take", post(files::take))
         .route("/v1/sessions/{key}/log", get(log::read))
         .route("/v1/sessions/{key}/messages", get(messages::list).post(messages::send))
         .route("/v1/sessions/{key}/ask", post(messages::ask))
@@ -65,6 +71,11 @@ pub(crate) fn all(app: Arc<App>) -> Router {
         .route("/v1/signal", post(many::signal))
         .route("/v1/restart", post(many::restart))
         .route("/v1/remove", post(many::remove))
+        .route("/v1/pause", post(many::pause))
+        .route("/v1/unpause", post(many::unpause))
+        .route("/v1/images", get(places::images))
+        .route("/v1/images/prune", post(places::prune))
+        .route("/v1/images/remove", post(places::remove))
         .route("/v1/backends", get(instance::backends))
         .route("/v1/environments/prepare", post(environments::prepare))
         .route("/v1/gc", post(instance::gc))

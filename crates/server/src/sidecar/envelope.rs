@@ -22,6 +22,9 @@ pub(super) struct Envelope {
     pub(super) ack: bool,
     session: Option<String>,
     token: Option<String>,
+    /// Whether all that follows is told for this session, whatever it says: a room speaks, and others speak in it.
+    #[serde(default)]
+    pub(super) only: bool,
 }
 
 fn version() -> u32 {

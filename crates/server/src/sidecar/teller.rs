@@ -21,6 +21,16 @@ const LARGE: usize = 256 << 10;
 /// How long an answer may take to be taken.
 const TAKEN: std::time::Duration = std::time::Duration::from_secs(5);
 
+/// The kind of a line that has what an agent's own hook says, for its profile to translate.
+const HOOK: &str = "hook";
+
+/// What such a line has.
+#[derive(serde::Deserialize)]
+struct Hook {
+    agent: Option<String>,
+    payload: Value,
+}
+
 /// One who tells events, from his first line to his last.
 pub(super) struct Teller {
     engine: Engine,
@@ -28,6 +38,8 @@ pub(super) struct Teller {
     lines: Lines<OwnedReadHalf>,
     answers: OwnedWriteHalf,
     session: Option<SessionId>,
+    /// Whether it may not be another one any more.
+    settled: bool,
     /// The sender's last number.
     last: Option<u64>,
     /// Lines that were not taken.
@@ -38,7 +50,7 @@ impl Teller {
     pub(super) fn new(engine: Engine, peer: Peer, stream: UnixStream, large: Arc<Semaphore>) -> Self {
         let (reader, answers) = stream.into_split();
         let lines = Lines::new(reader, large, LONGEST);
-        Self { engine, peer, lines, answers, session: None, last: None, skipped: 0 }
+        Self { engine, peer, lines, answers, session: None, settled: false, last: None, skipped: 0 }
     }
 
     /// Takes lines until there are no more.
@@ -111,6 +123,12 @@ impl Teller {
             }
             self.last = Some(seq);
         }
+        if kind == HOOK {
+            let Hook { agent, payload } = serde_json::from_value(envelope.data)
+                .map_err(|error| Failure::new(Code::Invalid, format!("that is no hook: {error}")))?;
+            self.engine.hook(&session, agent.as_deref(), payload).await?;
+            return Ok(None);
+        }
         let event = self.engine.tell(&session, "sidecar", &kind, envelope.data).await?;
         Ok(Some(event.seq))
     }
@@ -126,8 +144,9 @@ impl Teller {
 
     /// The session that the sender belongs to: by its mark, or by its process.
     async fn identify(&mut self, envelope: &Envelope) -> Result<SessionId, Failure> {
-        if let Some((session, token)) = envelope.credentials() {
+        if let Some((session, token)) = envelope.credentials().filter(|_| !self.settled) {
             let session = credentials::session_of(&self.engine, session, token).await?;
+            self.settled = envelope.only;
             return Ok(self.session.insert(session).clone());
         }
         if let Some(session) = &self.session {

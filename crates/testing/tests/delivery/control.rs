@@ -1,11 +1,17 @@
 use wharf_engine::Answer;
 use wharf_model::{Code, Manner, Progress, State, When};
 
+use crate::ground::everywhere;
 use crate::place::{LONG, Place, confirmed};
 
-#[tokio::test]
-async fn nothing_is_typed_at_a_question() {
-    let place = Place::new().await;
+everywhere! {
+    nothing_is_typed_at_a_question
+    a_question_is_approved_once
+    a_turn_is_stopped_and_seen_to_stop
+    a_message_may_stop_the_turn_first
+}
+
+async fn nothing_is_typed_at_a_question(place: Place) {
     place.fake("a", &["menu"]).await;
     confirmed(&place.send("a", "do it").await);
     place.state("a", State::Asking).await;
@@ -29,9 +35,7 @@ async fn nothing_is_typed_at_a_question() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn a_question_is_approved_once() {
-    let place = Place::new().await;
+async fn a_question_is_approved_once(place: Place) {
     place.fake("a", &["menu"]).await;
     place.state("a", State::Idle).await;
     let nothing = place.engine.answer("a", Answer::Approve(None), LONG).await.unwrap_err();
@@ -46,9 +50,7 @@ async fn a_question_is_approved_once() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn a_turn_is_stopped_and_seen_to_stop() {
-    let place = Place::new().await;
+async fn a_turn_is_stopped_and_seen_to_stop(place: Place) {
     place.fake("a", &["plain", "--work", "60000"]).await;
     confirmed(&place.send("a", "work for a minute").await);
     place.state("a", State::Working).await;
@@ -60,9 +62,7 @@ async fn a_turn_is_stopped_and_seen_to_stop() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn a_message_may_stop_the_turn_first() {
-    let place = Place::new().await;
+async fn a_message_may_stop_the_turn_first(place: Place) {
     place.fake("a", &["plain", "--work", "60000"]).await;
     confirmed(&place.send("a", "work for a minute").await);
     place.state("a", State::Working).await;

@@ -1,11 +1,15 @@
 use wharf_engine::Await;
 use wharf_model::{Manner, State};
 
+use crate::ground::everywhere;
 use crate::place::{LONG, Place, confirmed};
 
-#[tokio::test]
-async fn another_engine_delivers_what_waits() {
-    let mut place = Place::new().await;
+everywhere! {
+    another_engine_delivers_what_waits
+    states_are_known_again_after_a_new_start
+}
+
+async fn another_engine_delivers_what_waits(mut place: Place) {
     place.fake("a", &["plain", "--work", "1500"]).await;
     confirmed(&place.send("a", "first").await);
     place.state("a", State::Working).await;
@@ -17,9 +21,7 @@ async fn another_engine_delivers_what_waits() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn states_are_known_again_after_a_new_start() {
-    let mut place = Place::new().await;
+async fn states_are_known_again_after_a_new_start(mut place: Place) {
     place.fake("a", &["menu"]).await;
     confirmed(&place.send("a", "do it").await);
     place.state("a", State::Asking).await;

@@ -1,9 +1,25 @@
 use wharf_model::{Code, Progress};
 
+use crate::ground::everywhere;
 use crate::place::{Place, confirmed};
 
-async fn takes(words: &[&str], texts: &[&str]) {
-    let place = Place::new().await;
+everywhere! {
+    an_enter_that_is_swallowed_after_a_paste
+    a_first_enter_that_is_dropped
+    raw_mode_without_bracketed_paste
+    a_full_screen_program
+    a_flood_in_every_turn
+    a_paste_that_is_shown_as_a_mark
+    a_program_that_reads_slowly
+    line_mode_takes_lines_and_nothing_longer
+    programs_that_no_profile_knows
+    silence_is_not_taken_for_consent
+    a_program_that_dies_after_reading
+    a_program_that_asks_its_terminal_first
+    plain_programs_take_messages_too
+}
+
+async fn takes(place: Place, words: &[&str], texts: &[&str]) {
     place.fake("a", words).await;
     for text in texts {
         confirmed(&place.send("a", text).await);
@@ -12,14 +28,11 @@ async fn takes(words: &[&str], texts: &[&str]) {
     place.end().await;
 }
 
-#[tokio::test]
-async fn an_enter_that_is_swallowed_after_a_paste() {
-    takes(&["swallow"], &["one", "two\nlines", &"long ".repeat(500)]).await;
+async fn an_enter_that_is_swallowed_after_a_paste(place: Place) {
+    takes(place, &["swallow"], &["one", "two\nlines", &"long ".repeat(500)]).await;
 }
 
-#[tokio::test]
-async fn a_first_enter_that_is_dropped() {
-    let place = Place::new().await;
+async fn a_first_enter_that_is_dropped(place: Place) {
     place.fake("a", &["swallow-first-enter"]).await;
     let receipt = place.send("a", "hello").await;
     confirmed(&receipt);
@@ -28,34 +41,27 @@ async fn a_first_enter_that_is_dropped() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn raw_mode_without_bracketed_paste() {
-    takes(&["no-paste"], &["one line", "two\nlines"]).await;
+async fn raw_mode_without_bracketed_paste(place: Place) {
+    takes(place, &["no-paste"], &["one line", "two\nlines"]).await;
 }
 
-#[tokio::test]
-async fn a_full_screen_program() {
-    takes(&["full-screen"], &["one", "two\nlines"]).await;
+async fn a_full_screen_program(place: Place) {
+    takes(place, &["full-screen"], &["one", "two\nlines"]).await;
 }
 
-#[tokio::test]
-async fn a_flood_in_every_turn() {
-    takes(&["flood", "--flood", "3000000"], &["one", "two"]).await;
+async fn a_flood_in_every_turn(place: Place) {
+    takes(place, &["flood", "--flood", "3000000"], &["one", "two"]).await;
 }
 
-#[tokio::test]
-async fn a_paste_that_is_shown_as_a_mark() {
-    takes(&["collapse"], &["line\n".repeat(50).trim_end(), "short"]).await;
+async fn a_paste_that_is_shown_as_a_mark(place: Place) {
+    takes(place, &["collapse"], &["line\n".repeat(50).trim_end(), "short"]).await;
 }
 
-#[tokio::test]
-async fn a_program_that_reads_slowly() {
-    takes(&["slow-reader"], &["slow ".repeat(4_000).trim_end()]).await;
+async fn a_program_that_reads_slowly(place: Place) {
+    takes(place, &["slow-reader"], &["slow ".repeat(4_000).trim_end()]).await;
 }
 
-#[tokio::test]
-async fn line_mode_takes_lines_and_nothing_longer() {
-    let place = Place::new().await;
+async fn line_mode_takes_lines_and_nothing_longer(place: Place) {
     place.stranger("a", &["cooked"]).await;
     confirmed(&place.send("a", "a line").await);
     let receipt = place.send("a", &"x".repeat(5_000)).await;
@@ -65,9 +71,7 @@ async fn line_mode_takes_lines_and_nothing_longer() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn programs_that_no_profile_knows() {
-    let place = Place::new().await;
+async fn programs_that_no_profile_knows(place: Place) {
     for mode in ["plain", "swallow", "full-screen", "no-paste"] {
         place.stranger(mode, &[mode]).await;
         confirmed(&place.send(mode, "hello there").await);
@@ -86,9 +90,7 @@ async fn programs_that_no_profile_knows() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn silence_is_not_taken_for_consent() {
-    let place = Place::new().await;
+async fn silence_is_not_taken_for_consent(place: Place) {
     place.fake("a", &["silent"]).await;
     let manner = wharf_model::Manner { expires: Some(crate::plain::soon(3_000)), ..Default::default() };
     let receipt = place.send_so("a", "anyone?", manner).await;
@@ -97,9 +99,7 @@ async fn silence_is_not_taken_for_consent() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn a_program_that_dies_after_reading() {
-    let place = Place::new().await;
+async fn a_program_that_dies_after_reading(place: Place) {
     place.fake("a", &["dies"]).await;
     let receipt = place.send("a", "last words").await;
     assert_eq!(
@@ -112,14 +112,11 @@ async fn a_program_that_dies_after_reading() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn a_program_that_asks_its_terminal_first() {
-    takes(&["queries"], &["hello"]).await;
+async fn a_program_that_asks_its_terminal_first(place: Place) {
+    takes(place, &["queries"], &["hello"]).await;
 }
 
-#[tokio::test]
-async fn plain_programs_take_messages_too() {
-    let place = Place::new().await;
+async fn plain_programs_take_messages_too(place: Place) {
     place.start("cat", &["cat"]).await;
     confirmed(&place.send("cat", "meow").await);
     place.start("sh", &["sh", "-i"]).await;

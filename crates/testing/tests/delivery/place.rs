@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use wharf_engine::{Await, Config, Engine};
-use wharf_local::{LocalBackend, Options};
 use wharf_model::{Home, Manner, Progress, Receipt, Session, Spec, State};
+
+use crate::ground::Ground;
 
 /// Longer than anything here takes on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -13,23 +14,29 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 /// An instance of its own, with the fake agents' profile in its configuration.
 pub(crate) struct Place {
     dir: tempfile::TempDir,
+    ground: Ground,
     pub(crate) engine: Engine,
 }
 
 impl Place {
-    pub(crate) async fn new() -> Self {
+    pub(crate) async fn new(ground: Ground) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let profiles = Home::below(dir.path()).config().join("profiles");
         std::fs::create_dir_all(&profiles).unwrap();
         std::fs::write(profiles.join("fake.toml"), include_str!("../../src/fake/profile.toml")).unwrap();
-        let engine = open(&Home::below(dir.path())).await;
-        Self { dir, engine }
+        let engine = open(&Home::below(dir.path()), &ground).await;
+        Self { dir, ground, engine }
     }
 
     /// The daemon dies and another takes its place.
     pub(crate) async fn again(&mut self) {
         self.engine.close().await;
-        self.engine = open(&Home::below(self.dir.path())).await;
+        self.engine = open(&Home::below(self.dir.path()), &self.ground).await;
+    }
+
+    /// Whether sessions without a terminal can be had here.
+    pub(crate) fn has_pipes(&self) -> bool {
+        !matches!(self.ground, Ground::Tmux)
     }
 
     pub(crate) fn dir(&self) -> &std::path::Path {
@@ -60,10 +67,17 @@ impl Place {
     }
 
     pub(crate) async fn start(&self, name: &str, argv: &[&str]) -> Arc<Session> {
-        let mut spec = Spec::new(argv.iter().copied(), self.dir.path().to_str().unwrap());
-        spec.name = Some(name.parse().unwrap());
+        let mut spec = self.spec(name, argv);
         spec.env.caller = std::env::vars().map(|(name, value)| (name.into(), value.into())).collect();
         self.engine.start(spec).await.unwrap()
+    }
+
+    /// What is to be started, shaped for the place.
+    pub(crate) fn spec(&self, name: &str, argv: &[&str]) -> Spec {
+        let mut spec = Spec::new(argv.iter().copied(), self.dir.path().to_str().unwrap());
+        spec.name = Some(name.parse().unwrap());
+        self.ground.shape(&mut spec, self.dir.path());
+        spec
     }
 
     pub(crate) async fn send(&self, name: &str, text: &str) -> Receipt {
@@ -127,7 +141,6 @@ pub(crate) fn confirmed(receipt: &Receipt) {
     assert_eq!(receipt.status, Progress::Confirmed, "{receipt:#?}");
 }
 
-async fn open(home: &Home) -> Engine {
-    let local = Arc::new(LocalBackend::new(Options::new(home)));
-    Engine::open(Config::new(home.clone(), vec![local])).await.unwrap()
+async fn open(home: &Home, ground: &Ground) -> Engine {
+    Engine::open(Config::new(home.clone(), vec![ground.backend(home)])).await.unwrap()
 }

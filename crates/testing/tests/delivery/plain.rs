@@ -1,10 +1,17 @@
 use wharf_model::{Code, Manner, Progress, State};
 
+use crate::ground::everywhere;
 use crate::place::{Place, confirmed};
 
-#[tokio::test]
-async fn messages_arrive_whole_and_once() {
-    let place = Place::new().await;
+everywhere! {
+    messages_arrive_whole_and_once
+    a_message_sent_before_it_is_ready_waits
+    control_bytes_never_reach_the_terminal
+    text_may_be_left_in_the_composer
+    states_follow_the_agent
+}
+
+async fn messages_arrive_whole_and_once(place: Place) {
     place.fake("a", &["plain", "--work", "50"]).await;
     let long_lines: Vec<String> = (0..200).map(|n| format!("line {n} with some words in it")).collect();
     let texts = [
@@ -24,18 +31,14 @@ async fn messages_arrive_whole_and_once() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn a_message_sent_before_it_is_ready_waits() {
-    let place = Place::new().await;
+async fn a_message_sent_before_it_is_ready_waits(place: Place) {
     place.fake("a", &["slow-start", "--delay", "1500"]).await;
     confirmed(&place.send("a", "early").await);
     assert_eq!(place.got("a"), ["early"]);
     place.end().await;
 }
 
-#[tokio::test]
-async fn control_bytes_never_reach_the_terminal() {
-    let place = Place::new().await;
+async fn control_bytes_never_reach_the_terminal(place: Place) {
     place.fake("a", &["plain"]).await;
     let receipt = place.send("a", "before\u{1b}[201~\u{3}\u{4}after\r\nnext").await;
     confirmed(&receipt);
@@ -44,9 +47,7 @@ async fn control_bytes_never_reach_the_terminal() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn text_may_be_left_in_the_composer() {
-    let place = Place::new().await;
+async fn text_may_be_left_in_the_composer(place: Place) {
     place.fake("a", &["plain"]).await;
     let draft = Manner { no_submit: true, ..Manner::default() };
     confirmed(&place.send_so("a", "half a thought", draft).await);
@@ -61,9 +62,7 @@ async fn text_may_be_left_in_the_composer() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn states_follow_the_agent() {
-    let place = Place::new().await;
+async fn states_follow_the_agent(place: Place) {
     place.fake("a", &["plain", "--work", "1500"]).await;
     place.state("a", State::Idle).await;
     confirmed(&place.send("a", "work").await);

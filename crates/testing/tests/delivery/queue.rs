@@ -1,11 +1,17 @@
 use wharf_engine::Await;
 use wharf_model::{Code, Manner, Progress, State};
 
+use crate::ground::everywhere;
 use crate::place::{LONG, Place, confirmed};
 
-#[tokio::test]
-async fn many_senders_at_once_never_mix() {
-    let place = Place::new().await;
+everywhere! {
+    many_senders_at_once_never_mix
+    a_key_sends_once
+    a_message_is_taken_back_before_it_is_typed
+    messages_of_a_session_that_ends_are_told
+}
+
+async fn many_senders_at_once_never_mix(place: Place) {
     place.fake("a", &["plain", "--work", "30"]).await;
     let sent = (0..8).map(|n| {
         let engine = place.engine.clone();
@@ -30,9 +36,7 @@ async fn many_senders_at_once_never_mix() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn a_key_sends_once() {
-    let place = Place::new().await;
+async fn a_key_sends_once(place: Place) {
     place.fake("a", &["plain"]).await;
     let keyed = Manner { key: Some("k1".to_owned()), ..Manner::default() };
     let first = place.send_so("a", "once", keyed.clone()).await;
@@ -44,9 +48,7 @@ async fn a_key_sends_once() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn a_message_is_taken_back_before_it_is_typed() {
-    let place = Place::new().await;
+async fn a_message_is_taken_back_before_it_is_typed(place: Place) {
     place.fake("a", &["plain", "--work", "60000"]).await;
     confirmed(&place.send("a", "long work").await);
     place.state("a", State::Working).await;
@@ -59,9 +61,7 @@ async fn a_message_is_taken_back_before_it_is_typed() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn messages_of_a_session_that_ends_are_told() {
-    let place = Place::new().await;
+async fn messages_of_a_session_that_ends_are_told(place: Place) {
     place.fake("a", &["plain", "--work", "60000"]).await;
     confirmed(&place.send("a", "long work").await);
     let waits = place.engine.send("a", "never".into(), Manner::default()).await.unwrap();

@@ -2,7 +2,14 @@ use std::time::{Duration, Instant};
 
 use wharf_engine::{Format, What};
 
+use crate::ground::everywhere;
 use crate::place::{LONG, Place};
+
+everywhere! {
+    a_terminal_that_nobody_looks_at_answers_once
+    a_flood_full_of_questions_is_answered_within_reason
+    what_changed_is_a_few_rows_and_not_a_dump
+}
 
 /// A program that asks its terminal where the cursor is and what it is, and keeps all that is typed at it.
 const ASKS: &str = "stty raw -echo; printf 'hello \\033[6n\\033[c'; exec cat >> typed";
@@ -19,9 +26,7 @@ async fn typed(place: &Place, wanted: usize) -> Vec<u8> {
     }
 }
 
-#[tokio::test]
-async fn a_terminal_that_nobody_looks_at_answers_once() {
-    let mut place = Place::new().await;
+async fn a_terminal_that_nobody_looks_at_answers_once(mut place: Place) {
     place.start("a", &["sh", "-c", ASKS]).await;
     let answer = typed(&place, 10).await;
     assert!(answer.starts_with(b"\x1b[1;7R\x1b[?"), "{:?}", String::from_utf8_lossy(&answer));
@@ -39,9 +44,7 @@ async fn a_terminal_that_nobody_looks_at_answers_once() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn a_flood_full_of_questions_is_answered_within_reason() {
-    let place = Place::new().await;
+async fn a_flood_full_of_questions_is_answered_within_reason(place: Place) {
     let flood = "stty raw -echo; i=0; while [ $i -lt 3000 ]; do printf 'text %s \\033[5n\\r\\n' $i; i=$((i+1)); done; exec cat >> typed";
     place.start("a", &["sh", "-c", flood]).await;
     let until = wharf_model::Until::Match("text 2999".to_owned());
@@ -63,9 +66,7 @@ async fn a_flood_full_of_questions_is_answered_within_reason() {
     place.end().await;
 }
 
-#[tokio::test]
-async fn what_changed_is_a_few_rows_and_not_a_dump() {
-    let place = Place::new().await;
+async fn what_changed_is_a_few_rows_and_not_a_dump(place: Place) {
     place
         .start("a", &["sh", "-c", "i=0; while [ $i -lt 20 ]; do echo line $i; i=$((i+1)); done; exec cat"])
         .await;

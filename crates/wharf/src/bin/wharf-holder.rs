@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|word| word == wharf_sandbox::STEP) {
+    let word = arguments.next().unwrap_or_default();
+    if word == wharf_sandbox::STEP {
         return wharf_sandbox::main(arguments);
     }
-    wharf_holder::main()
+    wharf_errand::main(&word, arguments).unwrap_or_else(wharf_holder::main)
 }

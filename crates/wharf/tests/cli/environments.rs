@@ -54,7 +54,8 @@ fn clear(wharf: &Wharf) {
 
 #[test]
 fn a_session_runs_in_a_dev_shell_and_says_so() {
-    let wharf = Wharf::new();
+    // A container has a home of its own; dev shells there have a suite of their own.
+    let wharf = Wharf::on_this_host();
     flake(&wharf, "FOO = \"bar\"; shellHook = \"export HOOKED=yes\";");
     let ready = run(&wharf, &["env", "prepare", "--json"]);
     assert_eq!(ready.code, 0, "{ready:?}");
@@ -133,7 +134,8 @@ fn whoever_interrupts_a_preparation_ends_the_build() {
 
 #[test]
 fn a_sandbox_keeps_to_its_directory_and_says_so() {
-    let wharf = Wharf::new();
+    // A container is one already.
+    let wharf = Wharf::on_this_host();
     let (dir, secret) = (wharf.home().join("work"), wharf.home().join("secret"));
     fs::create_dir(&dir).unwrap();
     fs::write(&secret, "secret").unwrap();
@@ -172,7 +174,8 @@ fn a_sandbox_keeps_to_its_directory_and_says_so() {
 
 #[test]
 fn auto_says_what_was_chosen_and_never_falls_back_from_a_container() {
-    let wharf = Wharf::new();
+    // It chooses.
+    let wharf = Wharf::on_this_host();
     let config = wharf.home().join(".config/wharf");
     fs::create_dir_all(&config).unwrap();
     fs::write(config.join("config.toml"), "[backends]\nauto = ['docker', 'local']\n").unwrap();

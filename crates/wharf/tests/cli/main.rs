@@ -5,6 +5,7 @@ mod support;
 
 mod agents;
 mod attach;
+mod cp;
 mod daemon;
 mod environments;
 mod events;
@@ -14,6 +15,8 @@ mod logs;
 mod ls;
 mod notify;
 mod output;
+mod pause;
+mod port;
 mod questions;
 mod record;
 mod run;

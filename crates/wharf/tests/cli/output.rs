@@ -32,7 +32,8 @@ fn help_versions_completions_and_manuals_need_no_daemon() {
 
 #[test]
 fn a_wrong_configuration_names_its_line() {
-    let wharf = Wharf::new();
+    // A backend that is named goes before the configuration's.
+    let wharf = Wharf::on_this_host();
     let file = wharf.home().join(".config/wharf/config.toml");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, "detach_keys = \"ctrl-a\"\nbackend = 5\n").unwrap();

@@ -27,7 +27,8 @@ fn a_taken_name_is_refused_and_ensure_takes_it() {
 
 #[test]
 fn what_cannot_run_is_told_at_once_and_leaves_nothing() {
-    let wharf = Wharf::new();
+    // A container is not looked into before it runs: `--require` is refused there.
+    let wharf = Wharf::on_this_host();
     let script = wharf.home().join("script");
     std::fs::write(&script, "no interpreter").unwrap();
     let script = script.to_str().unwrap();

@@ -36,6 +36,8 @@ fn only_what_changed_is_told() {
     let wharf = Wharf::new();
     wharf.start("one", &["--size", "40x10"], &["cat"]);
     wharf.ok(&["send", "one", "first"]);
+    // Echoed and printed.
+    wharf.until_log("one", "first\r\nfirst");
     let whole = wharf.json(&["capture", "one", "--since", "start", "--json"]);
     assert_eq!((&whole["whole"], &whole["rows"][0]["text"]), (&true.into(), &"first".into()), "{whole}");
     let cursor = whole["cursor"].as_str().unwrap();
@@ -54,6 +56,7 @@ fn a_screen_is_watched_to_its_end() {
     let wharf = Wharf::new();
     wharf.start("one", &[], &["cat"]);
     wharf.ok(&["send", "one", "before"]);
+    wharf.until_log("one", "before\r\nbefore");
     let mut watching =
         wharf.command(&["screen", "one", "--watch", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();

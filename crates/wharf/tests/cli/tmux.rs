@@ -4,7 +4,8 @@ use crate::support::{Pty, Wharf, until};
 
 #[test]
 fn a_session_in_a_pane_is_a_session_like_any_other() {
-    let wharf = Wharf::new();
+    // It names its backend.
+    let wharf = Wharf::on_this_host();
     let echo = "stty -echo; echo ready; while read -r line; do echo \"<$line>\"; done; exit 9";
     wharf.start("one", &["--backend", "tmux"], &["sh", "-c", echo]);
     wharf.until_log("one", "ready");
@@ -38,7 +39,8 @@ fn a_session_in_a_pane_is_a_session_like_any_other() {
 
 #[test]
 fn only_tmux_answers_what_an_application_asks() {
-    let wharf = Wharf::new();
+    // It names its backend.
+    let wharf = Wharf::on_this_host();
     let ask = "stty raw -echo; printf '\\033[6n'; head -c 6 | od -An -c; printf ready; exec od -An -c";
     wharf.start("one", &["--backend", "tmux"], &["sh", "-c", ask]);
     wharf.until_log("one", "ready");

@@ -6,18 +6,33 @@ use wharf_container::Flavour;
 
 use crate::engine::{IMAGE, TestEngine};
 use crate::support::{Ran, Wharf, until};
+use crate::wire::Wire;
 
 /// An instance whose containers are on an engine of the tests' own.
 pub(crate) struct Dock {
     pub(crate) wharf: Wharf,
     engine: TestEngine,
     flavour: Flavour,
+    /// What leads to the engine, where it is one of another host to us.
+    wire: Option<Wire>,
 }
 
 impl Dock {
     pub(crate) fn new(flavour: Flavour) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        Self { wharf: Wharf::new(), engine: runtime.block_on(TestEngine::get(flavour)), flavour }
+        Self { wharf: Wharf::new(), engine: runtime.block_on(TestEngine::get(flavour)), flavour, wire: None }
+    }
+
+    /// One whose engine is reached by a port, and shares no file with it.
+    pub(crate) fn far(flavour: Flavour) -> Self {
+        let dock = Self::new(flavour);
+        let wire = Wire::to(dock.engine.endpoint().socket().expect("a socket"));
+        Self { wire: Some(wire), ..dock }
+    }
+
+    /// What the engine is called.
+    pub(crate) fn engine_name(&self) -> &'static str {
+        self.flavour.name()
     }
 
     /// A command with the engine in its variables, as a user would have it.
@@ -27,7 +42,8 @@ impl Dock {
             Flavour::Docker => "DOCKER_HOST",
             Flavour::Podman => "CONTAINER_HOST",
         };
-        command.env(variable, self.engine.endpoint().address);
+        let endpoint = self.wire.as_ref().map_or_else(|| self.engine.endpoint(), Wire::endpoint);
+        command.env(variable, endpoint.address);
         command
     }
 
@@ -53,25 +69,74 @@ impl Dock {
     /// How many containers the engine has that are this instance's.
     pub(crate) fn containers(&self) -> usize {
         let install = std::fs::read_to_string(self.wharf.state().join("install")).unwrap_or_default();
+        if install.is_empty() {
+            // It has never asked for one, and an empty label is anybody's.
+            return 0;
+        }
         let filter = format!("label=wharf.install={install}");
+        self.engine(&["ps", "-a", "-q", "--filter", &filter]).lines().count()
+    }
+
+    /// What the backend of the engine is called.
+    pub(crate) fn backend(&self) -> &'static str {
+        self.flavour.name()
+    }
+
+    /// What the engine's own command line says, as somebody would ask it by hand.
+    #[track_caller]
+    pub(crate) fn engine(&self, args: &[&str]) -> String {
         let (program, host) = match self.flavour {
             Flavour::Docker => ("docker", "-H"),
             Flavour::Podman => ("podman", "--url"),
         };
-        let mut list = Command::new(program);
+        let mut command = Command::new(program);
         if self.flavour == Flavour::Podman {
-            list.arg("--remote");
+            command.arg("--remote");
         }
-        list.args([host, &self.engine.endpoint().address, "ps", "-a", "-q", "--filter", &filter]);
-        let listed = list.stderr(Stdio::inherit()).output().expect("the engine's own command line");
-        assert!(listed.status.success());
-        String::from_utf8_lossy(&listed.stdout).lines().count()
+        command.args([host, &self.engine.endpoint().address]).args(args);
+        let answered = command.stderr(Stdio::inherit()).output().expect("the engine's own command line");
+        assert!(answered.status.success(), "{program} {args:?}");
+        String::from_utf8_lossy(&answered.stdout).trim_end().to_owned()
+    }
+
+    /// A container as somebody else would start it, which goes with this.
+    #[track_caller]
+    pub(crate) fn foreign(&self, options: &[&str], script: &str) -> Foreign<'_> {
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = format!("theirs-{}-{count}", std::process::id());
+        let run = ["run", "-d", "--network", "none", "--name", &name];
+        self.engine(&[&run, options, &[IMAGE, "sh", "-c", script]].concat());
+        Foreign { place: format!("{}:{name}", self.flavour.name()), name, dock: self }
     }
 
     /// Nothing of ours is left in the engine.
     #[track_caller]
     pub(crate) fn must_be_empty(&self) {
         assert!(until(|| self.containers() == 0), "{} containers are left", self.containers());
+    }
+}
+
+/// A container of somebody else.
+pub(crate) struct Foreign<'a> {
+    /// What the engine calls it.
+    pub(crate) name: String,
+    /// What `adopt` calls it.
+    pub(crate) place: String,
+    dock: &'a Dock,
+}
+
+impl Foreign<'_> {
+    pub(crate) fn runs(&self) -> bool {
+        self.dock.engine(&["inspect", "-f", "{{.State.Running}}", &self.name]) == "true"
+    }
+}
+
+impl Drop for Foreign<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.dock.engine(&["rm", "-f", "-v", &self.name]);
+        }
     }
 }
 

@@ -1,10 +1,20 @@
 //! Sessions in containers from outside: the whole program on real engines.
 
-#[path = "../../../backends/container/tests/support/engine.rs"]
-mod engine;
 #[path = "../support/mod.rs"]
 mod support;
+#[allow(dead_code, reason = "the tests of the backend use the rest of it")]
+#[path = "../../../backends/container/tests/support/wire.rs"]
+mod wire;
 
 mod dock;
+mod events;
+mod far;
+mod files;
+mod guests;
+mod images;
 mod lifecycle;
+mod pauses;
+mod reuse;
 mod survival;
+
+use support::engine;

@@ -1,11 +1,14 @@
 //! A daemon that dies takes no container with it, no byte and no message.
 
 use crate::dock::{Dock, on_both};
+use crate::engine::IMAGE;
 use crate::support::{is_live, until};
 
 on_both! {
     a_killed_daemon_loses_nothing
     what_ends_while_nobody_looks_is_known
+    what_ends_while_nobody_looks_leaves_no_container
+    a_start_that_is_cut_off_leaves_no_container
 }
 
 fn a_killed_daemon_loses_nothing(dock: &Dock) {
@@ -44,5 +47,31 @@ fn what_ends_while_nobody_looks_is_known(dock: &Dock) {
     dock.wharf.until_log("short", "last");
     assert_eq!(dock.run(&["wait", "short"]).code, 9);
     dock.ok(&["rm", "short"]);
+    dock.must_be_empty();
+}
+
+fn what_ends_while_nobody_looks_leaves_no_container(dock: &Dock) {
+    dock.start("short", &["-v", "."], &["sh", "-c", "while ! test -e go; do sleep 0.02; done; echo last"]);
+    dock.wharf.kill_daemon();
+    std::fs::write(dock.wharf.home().join("go"), "").expect("a file");
+    dock.wharf.until_log("short", "last");
+    let ended = dock.wharf.state().join("names/short/exit.json");
+    assert!(until(|| ended.exists()), "its holder leaves a record");
+    // The next daemon finds it over, and clears up; nobody has to remove the session for that.
+    dock.ok(&["ls"]);
+    dock.must_be_empty();
+    dock.ok(&["rm", "short"]);
+}
+
+fn a_start_that_is_cut_off_leaves_no_container(dock: &Dock) {
+    dock.ok(&["ls"]);
+    let place =
+        ["run", "-d", "--name", "cut", "-b", dock.engine_name(), "--image", IMAGE, "--network", "none"];
+    let starting = dock.command(&[&place[..], &["--", "sh", "-c", "exit 3"]].concat()).spawn();
+    let mut starting = starting.expect("wharf runs");
+    assert!(until(|| dock.containers() > 0), "it comes to a container");
+    dock.wharf.kill_daemon();
+    starting.wait().expect("it ends");
+    dock.ok(&["ls"]);
     dock.must_be_empty();
 }

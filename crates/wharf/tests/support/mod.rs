@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unused_imports, reason = "each test program uses a part of it")]
 
+mod ground;
 mod pty;
 
 use std::io::Write;
@@ -11,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use ground::Ground;
+pub(crate) use ground::engine;
 pub(crate) use pty::Pty;
 
 /// How long a test waits for anything at all.
@@ -18,6 +21,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One instance in a temporary directory. Nothing of it is left when it is dropped.
 pub(crate) struct Wharf {
+    /// The backend that the tests were told to run on; none where they are on this host by themselves.
+    ground: Option<&'static Ground>,
     home: PathBuf,
     /// Removed with the instance, where it was made for it.
     _made: Option<tempfile::TempDir>,
@@ -35,12 +40,25 @@ pub(crate) struct Ran {
 impl Wharf {
     pub(crate) fn new() -> Self {
         let made = tempfile::tempdir().expect("a temporary directory");
-        Self { home: made.path().to_owned(), _made: Some(made) }
+        Self { ground: Ground::get(), home: made.path().to_owned(), _made: Some(made) }
+    }
+
+    /// An instance for what only this host has, or what the test itself chooses a backend for: `WHARF_TEST_BACKEND` changes
+    /// nothing here.
+    pub(crate) fn on_this_host() -> Self {
+        let mut wharf = Self::new();
+        wharf.ground = None;
+        wharf
     }
 
     /// An instance in a directory that the test has chosen.
     pub(crate) fn at(home: &Path) -> Self {
-        Self { home: home.to_owned(), _made: None }
+        Self { ground: Ground::get(), home: home.to_owned(), _made: None }
+    }
+
+    /// Whether the terminals of sessions answer applications themselves, and the engine does not.
+    pub(crate) fn answers_itself(&self) -> bool {
+        self.ground.is_some_and(Ground::is_tmux)
     }
 
     /// The user's home.
@@ -57,16 +75,17 @@ impl Wharf {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
         command
-            .args(args)
             .env_clear()
             .env("HOME", &self.home)
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("WHARF_HOLDER", env!("CARGO_BIN_EXE_wharf-holder"))
             .current_dir(&self.home)
             .stdin(Stdio::null());
-        // The same tests on another backend: what is promised does not depend on the place.
-        if let Some(backend) = std::env::var_os("WHARF_TEST_BACKEND") {
-            command.env("WHARF_BACKEND", backend);
+        match self.ground {
+            Some(ground) => ground.shape(&mut command, args, &self.home),
+            None => {
+                command.args(args);
+            }
         }
         command
     }

@@ -6,7 +6,9 @@ pub mod descriptors;
 pub mod environment;
 pub mod exec;
 pub mod exits;
+pub mod files;
 pub mod floods;
+pub mod freezing;
 pub mod input;
 pub mod lifecycle;
 pub mod listing;
@@ -91,6 +93,14 @@ macro_rules! conformance_cases {
                     a_megabyte_before_the_end_is_whole
                     times_are_sane;
             }
+            files {
+                tty:
+                    what_goes_in_comes_out
+                    what_is_not_there_is_said;
+                pipes:
+                    what_goes_in_comes_out
+                    what_is_not_there_is_said;
+            }
             floods {
                 tty:
                     fifty_megabytes_are_exact
@@ -104,6 +114,12 @@ macro_rules! conformance_cases {
                     every_byte_value
                     dropped_bytes_are_a_gap
                     an_endless_line;
+            }
+            freezing {
+                tty:
+                    it_stands_still_and_goes_on;
+                pipes:
+                    it_stands_still_and_goes_on;
             }
             input {
                 tty:

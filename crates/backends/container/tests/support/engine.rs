@@ -58,6 +58,32 @@ impl TestEngine {
         }
     }
 
+    /// A Docker of the caller's own, which lets containers run when it is killed; see [`TestEngine::kill`].
+    pub(crate) async fn alone() -> Self {
+        install(Flavour::Docker);
+        // Its maker and the moment are enough to tell it from others.
+        let now = std::time::UNIX_EPOCH.elapsed().expect("a clock that is set").as_millis() as u32;
+        let dir = std::env::temp_dir().join(format!("wharf-alone-{:x}-{now:x}", std::process::id()));
+        let users = locked(&dir, "users", File::lock_shared).expect("nobody else has it");
+        let engine = Self { dir, _users: users };
+        engine.keep("alone");
+        engine.wait_until(Instant::now() + UP).await;
+        engine.import().await;
+        engine
+    }
+
+    /// Kills one that is the caller's own, and keeps it down.
+    pub(crate) fn kill(&self) {
+        fs::write(self.dir.join("hold"), "").expect("the directory is ours");
+        fs::write(self.dir.join("kill"), "").expect("the directory is ours");
+    }
+
+    /// Lets it be started again.
+    pub(crate) async fn again(&self) {
+        fs::remove_file(self.dir.join("hold")).expect("it was killed");
+        self.wait_until(Instant::now() + UP).await;
+    }
+
     /// Where it listens.
     pub(crate) fn endpoint(&self) -> Endpoint {
         Endpoint::named(format!("unix://{}", self.socket().display()), "the tests")
@@ -73,11 +99,12 @@ impl TestEngine {
     }
 
     fn start(&self, flavour: Flavour) {
+        self.keep(flavour.name());
+    }
+
+    fn keep(&self, kind: &str) {
         let mut keeper = Command::new("sh");
-        keeper
-            .args(["-c", include_str!("engine.sh"), "wharf-test-engine"])
-            .arg(flavour.name())
-            .arg(&self.dir);
+        keeper.args(["-c", include_str!("engine.sh"), "wharf-test-engine"]).arg(kind).arg(&self.dir);
         // It outlives this test: its own group, and nothing of ours is open in it.
         keeper.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let keeper = keeper.spawn().expect("a shell");
@@ -122,7 +149,7 @@ const HOST_ROOT: &str = r#"
     mkdir -p "$1/usr/bin" "$1/usr/lib" "$1/usr/lib64" "$1/tmp" "$1/etc" "$1/root"
     chmod 1777 "$1/tmp"
     for dir in bin lib lib64; do ln -s "usr/$dir" "$1/$dir"; done
-    for name in sh cat head tr yes tail printf sleep env cksum setsid stty test touch id ls ln cp mkdir rm git; do
+    for name in sh cat head tr yes tail printf sleep env cksum setsid stty test touch id ls ln cp mkdir rm git bash; do
         path=$(PATH=/usr/bin:/bin command -v "$name" || true)
         [ -x "/usr/bin/$name" ] && path=/usr/bin/$name
         [ -x "$path" ] || continue

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs an engine of the tests' own, and ends it with all that it made once no test uses it any more.
-# usage: engine.sh docker|podman DIRECTORY
+# usage: engine.sh docker|podman|alone DIRECTORY
 # Tests hold a shared lock on DIRECTORY/users while they run. The engine has its own mounts, processes and network.
 set -u
 kind=$1 dir=$2
@@ -16,6 +16,29 @@ case $kind in
 docker)
     contained dockerd --data-root "$dir/data" --exec-root "$dir/exec" --pidfile "$dir/pid" \
         -H "unix://$dir/sock" --cgroup-parent "/wharf-test-$$"
+    ;;
+alone)
+    # One that can be killed without its containers: whoever makes the file `kill` has it done, and it stays down for as
+    # long as there is a file `hold`.
+    contained sh -c '
+        dir=$1 group=$2
+        run() {
+            rm -f "$dir/pid"
+            dockerd --live-restore --data-root "$dir/data" --exec-root "$dir/exec" --pidfile "$dir/pid" \
+                -H "unix://$dir/sock" --cgroup-parent "$group" &
+            engine=$!
+        }
+        run
+        while :; do
+            if [ -e "$dir/kill" ]; then
+                kill -KILL "$engine"
+                wait "$engine"
+                rm -f "$dir/kill"
+                while [ -e "$dir/hold" ]; do sleep 0.1; done
+                run
+            fi
+            sleep 0.1
+        done' sh "$dir" "/wharf-test-$$"
     ;;
 podman)
     cat >containers.conf <<CONF

@@ -3,6 +3,10 @@
 #![allow(dead_code, reason = "each test uses its own part of it")]
 
 mod engine;
+mod far;
+mod sharing;
+mod ssh;
+mod wire;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +17,16 @@ use wharf_container::{ContainerBackend, Flavour, Options};
 use wharf_model::{Container, Home, Millis, SessionId, Spec, Text, Ticket, Volume};
 
 #[allow(unused_imports, reason = "each test uses its own part of it")]
+pub(crate) use far::FarBench;
+#[allow(unused_imports, reason = "each test uses its own part of it")]
+pub(crate) use ssh::Server;
+#[allow(unused_imports, reason = "each test uses its own part of it")]
+pub(crate) use wire::Wire;
+
+#[allow(unused_imports, reason = "each test uses its own part of it")]
 pub(crate) use engine::{BUSYBOX, IMAGE, TestEngine};
+#[allow(unused_imports, reason = "each test uses its own part of it")]
+pub(crate) use sharing::shared;
 
 /// A backend to be tried. Its containers see the case's directory at its own path, and their processes are seen from here,
 /// so nothing of the suite is left out.
@@ -25,6 +38,21 @@ pub(crate) async fn subject(flavour: Flavour) -> Subject {
     let mut tools = Tools::host("/bin/sh");
     tools.starts = 10;
     let container = container(&root);
+    Subject::new(&root, tools, move || Arc::new(ContainerBackend::new(options.clone())))
+        .shaped(move |spec| spec.container = Some(Box::new(container.clone())))
+        .keep((dir, engine))
+}
+
+/// A backend whose engine is by a wire, as one of another host: nothing of this one is seen there.
+pub(crate) async fn far_subject(flavour: Flavour) -> Subject {
+    let engine = TestEngine::get(flavour).await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let root = dir.path().to_owned();
+    let wire = Wire::to(engine.endpoint().socket().expect("a socket"));
+    let options = Options { endpoint: Some(wire.endpoint()), ..Options::new(flavour, &Home::below(&root)) };
+    let mut tools = Tools::image("/bin/sh");
+    tools.starts = 5;
+    let container = Container { network: Some("none".into()), ..Container::of(IMAGE) };
     Subject::new(&root, tools, move || Arc::new(ContainerBackend::new(options.clone())))
         .shaped(move |spec| spec.container = Some(Box::new(container.clone())))
         .keep((dir, engine))
@@ -45,11 +73,12 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) async fn new(flavour: Flavour) -> Self {
-        Self {
-            engine: TestEngine::get(flavour).await,
-            dir: tempfile::tempdir().expect("a directory"),
-            flavour,
-        }
+        Self::with(TestEngine::get(flavour).await, flavour)
+    }
+
+    /// With an engine of the caller's own.
+    pub(crate) fn with(engine: TestEngine, flavour: Flavour) -> Self {
+        Self { engine, dir: tempfile::tempdir().expect("a directory"), flavour }
     }
 
     /// A directory that containers see too.

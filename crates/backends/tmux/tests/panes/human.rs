@@ -77,3 +77,19 @@ async fn tmux_follows_the_sessions_size() {
     assert_eq!(session.connection.status().borrow().size, Size { cols: 132, rows: 43 });
     session.kill().await;
 }
+
+#[tokio::test]
+async fn colours_are_known_while_nobody_is_there_and_a_persons_own_afterwards() {
+    let instance = Instance::new();
+    let session = instance.run("stty raw -echo; printf 'ready\\033]11;?\\033\\\\'; exec cat").await;
+    let mut transcript = session.transcript().await;
+    transcript.until("\x1b]11;rgb:0000/0000/0000").await;
+    let own = || instance.tmux(&["show-options", "-wv", "-t", &session.target(), "window-style"]);
+    assert_eq!(own(), "", "what holds for all");
+    let person = join(&instance, &session, Size { cols: 80, rows: 24 }).await;
+    until("a person's own colours", async || own() == "default").await;
+    instance.tmux(&["detach-client", "-s", &session.target().replace(':', "")]);
+    within(LONG, "leaving", person.wait()).await.expect("tmux ends");
+    until("what holds for all", async || own().is_empty()).await;
+    session.kill().await;
+}

@@ -125,3 +125,25 @@ async fn without_tmux_it_is_not_available() {
     assert_eq!(refused.code, Code::Unavailable, "{refused:?}");
     assert!(!home.exists());
 }
+
+#[tokio::test]
+async fn a_server_without_descriptors_is_exhausted_and_not_hung() {
+    let instance = Instance::new();
+    let keeper = instance.run("echo up; exec sleep 600").await;
+    let server = instance.server().0;
+    let open = std::fs::read_dir(format!("/proc/{server}/fd")).expect("it runs").count();
+    // Not even enough for whoever asks.
+    for left in [0, 2] {
+        let limit = format!("--nofile={}:", open + left);
+        let set = Command::new("prlimit").args(["--pid", &server.to_string(), &limit]).status();
+        assert!(set.expect("prlimit runs").success());
+        let refused = instance.backend.start(instance.launch("exit 0")).await.err().expect("it cannot");
+        assert_eq!(refused.code, Code::Exhausted, "{left} left: {refused:?}");
+    }
+    let set = Command::new("prlimit").args(["--pid", &server.to_string(), "--nofile=1024:"]).status();
+    assert!(set.expect("prlimit runs").success());
+    let next = instance.run("echo after; exec sleep 600").await;
+    next.transcript().await.until("after").await;
+    next.kill().await;
+    keeper.kill().await;
+}

@@ -1,0 +1,25 @@
+use async_trait::async_trait;
+use wharf_model::{ImageSummary, Published, Ticket};
+
+use crate::Result;
+
+/// The images of a place. They are fetched and built by an environment, ahead of a start or at one.
+#[async_trait]
+pub trait Library: Send + Sync {
+    /// All that there are.
+    async fn images(&self) -> Result<Vec<ImageSummary>>;
+
+    /// Removes those that this install built and that no container needs: only those whose name a newer one has
+    /// taken, or all. Returns what was removed, or would be.
+    async fn prune(&self, all: bool, dry_run: bool) -> Result<Vec<ImageSummary>>;
+
+    /// Removes an image by name or id, unless a container needs it.
+    async fn remove(&self, name: &str) -> Result<()>;
+}
+
+/// Says where a session's ports are reached from the host.
+#[async_trait]
+pub trait Publisher: Send + Sync {
+    /// The ports of a session that lives, those that were reserved for it included.
+    async fn published(&self, ticket: &Ticket) -> Result<Vec<Published>>;
+}

@@ -1,0 +1,280 @@
+//! What leads to an engine on another host: connections, and requests over them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bollard::errors::Error;
+use bollard::{BollardRequest, body_full};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{HOST, HeaderValue};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use wharf_model::Failure;
+
+use super::route::Route;
+use super::tls;
+use crate::endpoint::{Endpoint, Flavour};
+
+/// How long it may take to be connected.
+const CONNECT: Duration = Duration::from_secs(15);
+/// After how long a silence a connection is tried, how often then, and how many times.
+const ALIVE: (u32, u32, u32) = (15, 5, 3);
+/// The most that an engine may have to say at once.
+const MOST: usize = 16 << 20;
+/// What is kept of the complaints of `ssh`.
+const COMPLAINTS: usize = 2 << 10;
+
+/// A connection, of whatever it is made.
+pub(crate) type Stream = Box<dyn Both>;
+
+/// Both directions of a connection.
+pub(crate) trait Both: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Both for T {}
+
+/// What a request of the engine's client is made of; the client has no name for it.
+trait BodyOf {
+    type Body;
+}
+
+impl<B> BodyOf for Request<B> {
+    type Body = B;
+}
+
+type Body = <BollardRequest as BodyOf>::Body;
+
+/// The way to one engine.
+pub(crate) struct Line {
+    route: Route,
+    flavour: Flavour,
+    ssh: PathBuf,
+    /// A connection that may be used again: one by `ssh` takes its time to be made.
+    idle: Mutex<Option<SendRequest<Body>>>,
+    /// What `ssh` complained of last.
+    complaint: Arc<Mutex<String>>,
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Line").field("route", &self.route).finish_non_exhaustive()
+    }
+}
+
+impl Line {
+    /// The way to an endpoint; none where it is a socket of this host.
+    pub(crate) fn to(
+        endpoint: &Endpoint,
+        flavour: Flavour,
+        ssh: &Path,
+    ) -> Result<Option<Arc<Self>>, Failure> {
+        let route = Route::parse(&endpoint.address)?;
+        if matches!(route, Route::Socket(_)) {
+            return Ok(None);
+        }
+        let (ssh, idle, complaint) = (ssh.to_owned(), Mutex::default(), Arc::default());
+        Ok(Some(Arc::new(Self { route, flavour, ssh, idle, complaint })))
+    }
+
+    /// A new connection.
+    pub(crate) async fn dial(&self) -> io::Result<Stream> {
+        let silent = || io::Error::new(io::ErrorKind::TimedOut, "it does not answer");
+        match &self.route {
+            Route::Socket(path) => Ok(Box::new(tokio::net::UnixStream::connect(path).await?)),
+            Route::Tcp { host, port } => {
+                let connect = TcpStream::connect((host.as_str(), port.unwrap_or(2375)));
+                let stream = tokio::time::timeout(CONNECT, connect).await.map_err(|_| silent())??;
+                keep_alive(&stream)?;
+                Ok(Box::new(stream))
+            }
+            Route::Tls { host, port, certificates } => {
+                let dial = tls::dial(host, port.unwrap_or(2376), certificates);
+                tokio::time::timeout(CONNECT, dial).await.map_err(|_| silent())?
+            }
+            Route::Ssh { .. } => Ok(Box::new(self.call()?)),
+        }
+    }
+
+    fn call(&self) -> io::Result<Call> {
+        let mut command = Command::new(&self.ssh);
+        command.args(arguments(&self.route, self.flavour));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot run {}: {error}", self.ssh.display()))
+        })?;
+        if let Some(errors) = child.stderr.take() {
+            tokio::spawn(listen(errors, Arc::clone(&self.complaint)));
+        }
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let output = output.ok_or(io::ErrorKind::BrokenPipe)?;
+        Ok(Call { input, output, _child: child })
+    }
+
+    /// What `ssh` complained of last, if it did.
+    pub(crate) fn complaint(&self) -> Option<String> {
+        let text = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+    }
+
+    /// Makes a request for the engine's client.
+    pub(crate) async fn request(&self, request: BollardRequest) -> Result<Response<Incoming>, Error> {
+        let (mut parts, body) = request.into_parts();
+        // Who is at the other end is decided by the way there; the request names the path alone.
+        parts.uri = parts.uri.path_and_query().map_or("/", |path| path.as_str()).parse().unwrap_or_default();
+        parts.headers.insert(HOST, HeaderValue::from_static("engine"));
+        let mut sender = match self.reusable() {
+            Some(sender) => sender,
+            None => self.sender().await?,
+        };
+        let answer = sender.send_request(Request::from_parts(parts, body)).await?;
+        if matches!(self.route, Route::Ssh { .. }) {
+            *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        }
+        Ok(answer)
+    }
+
+    fn reusable(&self) -> Option<SendRequest<Body>> {
+        let sender = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        // Not while the last answer is being read, nor after the other side has hung up.
+        sender.is_ready().then_some(sender)
+    }
+
+    async fn sender(&self) -> Result<SendRequest<Body>, Error> {
+        let (sender, connection) = handshake(TokioIo::new(self.dial().await?)).await?;
+        // It ends with the connection, which ends when nobody asks anything any more.
+        tokio::spawn(connection);
+        Ok(sender)
+    }
+
+    /// Asks for something by its path: the status of the answer, and all that it says.
+    pub(crate) async fn get(&self, path: &str) -> io::Result<(u16, Vec<u8>)> {
+        let request = Request::builder().uri(path).body(body_full(bytes::Bytes::new()));
+        let answer = self.request(request.map_err(io::Error::other)?).await.map_err(io::Error::other)?;
+        let status = answer.status().as_u16();
+        let body = Limited::new(answer.into_body(), MOST).collect().await.map_err(io::Error::other)?;
+        Ok((status, body.to_bytes().to_vec()))
+    }
+}
+
+/// The arguments of `ssh`. It must never wait for somebody to type: nobody sits there.
+fn arguments(route: &Route, flavour: Flavour) -> Vec<String> {
+    let Route::Ssh { user, host, port, socket } = route else { return Vec::new() };
+    let alive = format!("ServerAliveInterval={}", ALIVE.0);
+    let words = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", &alive];
+    let mut all: Vec<String> = words.into_iter().map(str::to_owned).collect();
+    if let Some(user) = user {
+        all.extend(["-l".to_owned(), user.clone()]);
+    }
+    if let Some(port) = port {
+        all.extend(["-p".to_owned(), port.to_string()]);
+    }
+    all.extend(["--".to_owned(), host.clone(), flavour.name().to_owned()]);
+    if let Some(socket) = socket {
+        let option = if flavour == Flavour::Docker { "--host" } else { "--url" };
+        all.extend([option.to_owned(), format!("unix://{socket}")]);
+    }
+    all.extend(["system".to_owned(), "dial-stdio".to_owned()]);
+    all
+}
+
+/// A peer that is gone without a word is found out; and what is said goes at once.
+pub(super) fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    use rustix::net::sockopt;
+    stream.set_nodelay(true)?;
+    let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, seconds(ALIVE.0))?;
+    sockopt::set_tcp_keepintvl(stream, seconds(ALIVE.1))?;
+    Ok(sockopt::set_tcp_keepcnt(stream, ALIVE.2)?)
+}
+
+async fn listen(mut errors: ChildStderr, complaint: Arc<Mutex<String>>) {
+    let (mut all, mut buffer) = (Vec::new(), [0; 512]);
+    while let Ok(n @ 1..) = errors.read(&mut buffer).await {
+        all.extend_from_slice(&buffer[..n]);
+        let surplus = all.len().saturating_sub(COMPLAINTS);
+        all.drain(..surplus);
+        *complaint.lock().unwrap_or_else(PoisonError::into_inner) =
+            String::from_utf8_lossy(&all).into_owned();
+    }
+}
+
+/// A connection by way of a program: it ends with it.
+struct Call {
+    /// None once nothing more is said from this side.
+    input: Option<ChildStdin>,
+    output: ChildStdout,
+    _child: Child,
+}
+
+impl AsyncRead for Call {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.output).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Call {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.input {
+            Some(input) => Pin::new(input).poll_write(cx, bytes),
+            None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.input {
+            Some(input) => Pin::new(input).poll_flush(cx),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Closing it is the only way to tell a program that there is no more.
+        self.input = None;
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ssh_is_told_where_and_what_and_never_asks() {
+        let route = Route::parse("ssh://me@there:2222").unwrap();
+        let all = arguments(&route, Flavour::Docker).join(" ");
+        assert!(all.contains("BatchMode=yes"), "{all}");
+        assert!(all.ends_with("-l me -p 2222 -- there docker system dial-stdio"), "{all}");
+        let route = Route::parse("ssh://there/run/p.sock").unwrap();
+        let all = arguments(&route, Flavour::Podman).join(" ");
+        assert!(all.ends_with("-- there podman --url unix:///run/p.sock system dial-stdio"), "{all}");
+    }
+
+    #[tokio::test]
+    async fn what_a_program_complains_of_is_kept() {
+        let route = Route::parse("ssh://there").unwrap();
+        let line = Line {
+            route,
+            flavour: Flavour::Docker,
+            ssh: "/no/such/ssh".into(),
+            idle: Mutex::default(),
+            complaint: Arc::default(),
+        };
+        let error = line.get("/_ping").await.unwrap_err();
+        assert!(error.to_string().contains("/no/such/ssh"), "{error}");
+        assert_eq!(line.complaint(), None);
+    }
+}

@@ -1,0 +1,79 @@
+//! What is put into a container before it is started: what a container of this host has mounted.
+
+use std::io;
+use std::path::Path;
+
+use wharf_model::{Container, Failure, Home, Offset};
+
+/// Files for a container, and the directory that they go to.
+pub(crate) struct Load {
+    pub(crate) at: &'static str,
+    pub(crate) tar: Vec<u8>,
+}
+
+impl Load {
+    /// The holder and its room. The log goes on where the one on this side ends, so that no byte changes its place.
+    pub(crate) fn holder(program: &Path, end: Offset) -> Result<Self, Failure> {
+        let pack = || -> io::Result<Vec<u8>> {
+            let mut tar = tar::Builder::new(Vec::new());
+            file(&mut tar, "holder", 0o755, &std::fs::read(program)?)?;
+            // Whoever the image or the user says writes here, and nobody but the session is in the container.
+            dir(&mut tar, "room/")?;
+            if end.0 > 0 {
+                dir(&mut tar, "room/log/")?;
+                file(&mut tar, &format!("room/{}/{:020}.log", Home::LOG, end.0), 0o666, b"")?;
+            }
+            tar.into_inner()
+        };
+        let tar =
+            pack().map_err(|error| Failure::system(format!("cannot read {}", program.display()), &error))?;
+        Ok(Self { at: "/run/wharf", tar })
+    }
+
+    /// The secrets, where there are any.
+    pub(crate) fn secrets(container: &Container) -> Result<Option<Self>, Failure> {
+        if container.secrets.is_empty() {
+            return Ok(None);
+        }
+        let mut tar = tar::Builder::new(Vec::new());
+        let failed = |error: io::Error| Failure::system("cannot pack the secrets", &error);
+        for secret in &container.secrets {
+            let path = secret.source.as_path();
+            let bytes = std::fs::read(path)
+                .map_err(|error| Failure::system(format!("cannot read {}", path.display()), &error))?;
+            file(&mut tar, &secret.name, 0o444, &bytes).map_err(failed)?;
+        }
+        Ok(Some(Self { at: "/run/secrets", tar: tar.into_inner().map_err(failed)? }))
+    }
+
+    /// The prompt at its own path, where there is one.
+    pub(crate) fn prompt(path: Option<&Path>) -> Result<Option<Self>, Failure> {
+        let Some(path) = path else { return Ok(None) };
+        let pack = || -> io::Result<Vec<u8>> {
+            let mut tar = tar::Builder::new(Vec::new());
+            let name = path.strip_prefix("/").unwrap_or(path);
+            file(&mut tar, &name.to_string_lossy(), 0o444, &std::fs::read(path)?)?;
+            tar.into_inner()
+        };
+        let tar =
+            pack().map_err(|error| Failure::system(format!("cannot read {}", path.display()), &error))?;
+        Ok(Some(Self { at: "/", tar }))
+    }
+}
+
+fn file(tar: &mut tar::Builder<Vec<u8>>, name: &str, mode: u32, bytes: &[u8]) -> io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(mode);
+    header.set_size(bytes.len() as u64);
+    header.set_mtime(1);
+    tar.append_data(&mut header, name, bytes)
+}
+
+fn dir(tar: &mut tar::Builder<Vec<u8>>, name: &str) -> io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::Directory);
+    header.set_mode(0o777);
+    header.set_size(0);
+    header.set_mtime(1);
+    tar.append_data(&mut header, name, io::empty())
+}

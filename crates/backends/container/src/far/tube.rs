@@ -1,0 +1,159 @@
+//! A stream to a program in a container: its standard input, output and error.
+
+use std::io;
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+
+use super::line::{Line, Stream};
+
+/// The longest head of an answer.
+const HEAD: usize = 16 << 10;
+/// What is read at once.
+const READ: usize = 64 << 10;
+
+/// What a program prints, as it comes.
+pub(crate) struct Output {
+    stream: ReadHalf<Stream>,
+    bytes: BytesMut,
+    /// What is left of the piece that has begun, and whether it is of standard error.
+    piece: (usize, bool),
+    /// A terminal has one stream, which comes as it is.
+    plain: bool,
+}
+
+/// What a program reads.
+pub(crate) struct Input {
+    stream: WriteHalf<Stream>,
+}
+
+/// Starts a program that the engine was told of, and takes the connection over: both directions are the program's then.
+pub(crate) async fn open(line: &Line, exec: &str, tty: bool) -> io::Result<(Input, Output)> {
+    let mut stream = line.dial().await?;
+    let body = format!(r#"{{"Detach":false,"Tty":{tty}}}"#);
+    let request = format!(
+        "POST /exec/{exec}/start HTTP/1.1\r\nHost: engine\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await?;
+    stream.flush().await?;
+    let mut bytes = BytesMut::with_capacity(READ);
+    let end = loop {
+        if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            break at;
+        }
+        if bytes.len() > HEAD || stream.read_buf(&mut bytes).await? == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the engine's answer is odd"));
+        }
+    };
+    let head = bytes.split_to(end + 4);
+    let line = String::from_utf8_lossy(head[..].split(|byte| *byte == b'\r').next().unwrap_or_default())
+        .into_owned();
+    // One engine says that it switches, the other that all is well.
+    if !matches!(line.split(' ').nth(1), Some("101" | "200")) {
+        while bytes.len() < HEAD && matches!(stream.read_buf(&mut bytes).await, Ok(1..)) {}
+        let why = String::from_utf8_lossy(&bytes).trim().to_owned();
+        return Err(io::Error::other(format!("the engine refused a stream: {line}: {why}")));
+    }
+    let (read, write) = tokio::io::split(stream);
+    Ok((Input { stream: write }, Output { stream: read, bytes, piece: (0, false), plain: tty }))
+}
+
+impl Input {
+    /// Passes bytes on.
+    pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await?;
+        self.stream.flush().await
+    }
+
+    /// There is no more.
+    pub(crate) async fn close(&mut self) -> io::Result<()> {
+        self.stream.shutdown().await
+    }
+}
+
+impl Output {
+    /// Reads up to a mark, and past it. What follows comes next.
+    pub(crate) async fn until(&mut self, mark: &[u8]) -> io::Result<()> {
+        loop {
+            if let Some(at) = self.bytes.windows(mark.len()).position(|window| window == mark) {
+                self.bytes.advance(at + mark.len());
+                return Ok(());
+            }
+            if self.bytes.len() > HEAD || self.stream.read_buf(&mut self.bytes).await? == 0 {
+                let said = String::from_utf8_lossy(&self.bytes).trim().to_owned();
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, said));
+            }
+        }
+    }
+
+    /// The next bytes, and whether they are of standard error; none at the end.
+    pub(crate) async fn next(&mut self) -> io::Result<Option<(bool, BytesMut)>> {
+        loop {
+            if self.plain && !self.bytes.is_empty() {
+                return Ok(Some((false, self.bytes.split())));
+            }
+            if !self.plain
+                && let Some(piece) = take(&mut self.bytes, &mut self.piece)?
+            {
+                return Ok(Some(piece));
+            }
+            self.bytes.reserve(READ);
+            if self.stream.read_buf(&mut self.bytes).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// Takes what is there of the piece that is under way. A piece has a head: which stream, and how long.
+fn take(bytes: &mut BytesMut, piece: &mut (usize, bool)) -> io::Result<Option<(bool, BytesMut)>> {
+    while piece.0 == 0 {
+        let Some(head) = bytes.first_chunk::<8>() else { return Ok(None) };
+        if head[0] > 2 || head[1..4] != [0, 0, 0] {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the engine's stream is odd"));
+        }
+        let [.., a, b, c, d] = *head;
+        *piece = (u32::from_be_bytes([a, b, c, d]) as usize, head[0] == 2);
+        bytes.advance(8);
+    }
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let taken = bytes.split_to(piece.0.min(bytes.len()));
+    piece.0 -= taken.len();
+    Ok(Some((piece.1, taken)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_cut_gives_the_same_two_streams() {
+        let mut whole = Vec::new();
+        for (stream, text) in [(1_u8, "out"), (2, "error"), (1, ""), (1, "more")] {
+            whole.extend_from_slice(&[stream, 0, 0, 0]);
+            whole.extend_from_slice(&(text.len() as u32).to_be_bytes());
+            whole.extend_from_slice(text.as_bytes());
+        }
+        for size in 1..=whole.len() {
+            let (mut bytes, mut piece) = (BytesMut::new(), (0, false));
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            for part in whole.chunks(size) {
+                bytes.extend_from_slice(part);
+                while let Some((error, taken)) = take(&mut bytes, &mut piece).unwrap() {
+                    if error { &mut err } else { &mut out }.extend_from_slice(&taken);
+                }
+            }
+            assert_eq!(
+                (out.as_slice(), err.as_slice()),
+                (&b"outmore"[..], &b"error"[..]),
+                "in pieces of {size}"
+            );
+        }
+        let mut nonsense = BytesMut::from(&b"HTTP/1.1 500"[..]);
+        assert!(take(&mut nonsense, &mut (0, false)).is_err());
+    }
+}

@@ -1,0 +1,73 @@
+//! Containers that stand still, by their engine.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::broadcast;
+use wharf_backend::{Freezer, Frozen, Result};
+use wharf_model::{Failure, Ticket};
+
+use crate::place::Place;
+
+/// How long an engine may take to freeze a container.
+const FREEZE: Duration = Duration::from_secs(8);
+
+/// How long a holder that can answer takes for it, as a rule.
+const PROMPT: Duration = Duration::from_millis(200);
+
+#[async_trait]
+impl Freezer for Place {
+    async fn freeze(&self, ticket: &Ticket, still: bool) -> Result<()> {
+        if ticket.spec.container.as_ref().is_some_and(|container| container.reuse) {
+            return Err(Failure::unsupported("a pause", "a container that sessions share")
+                .hint("run the session without --reuse: then it has a container of its own"));
+        }
+        let (engine, found) = self.present(ticket).await?;
+        if found.state.paused == still {
+            return Ok(());
+        }
+        let done = if still {
+            engine.within(FREEZE, "pause", engine.docker.pause_container(&found.id)).await
+        } else {
+            engine.within(FREEZE, "unpause", engine.docker.unpause_container(&found.id)).await
+        };
+        match done {
+            // Somebody else may have been faster; what counts is how it is.
+            Err(failure) => match engine.container(&found.id).await {
+                Ok(Some(found)) if found.state.paused == still => Ok(()),
+                _ => Err(failure),
+            },
+            done => done,
+        }
+    }
+
+    async fn is_frozen(&self, ticket: &Ticket) -> Result<bool> {
+        Ok(self.present(ticket).await?.1.state.paused)
+    }
+
+    fn news(&self) -> Option<broadcast::Receiver<Frozen>> {
+        Some(self.sentry.news())
+    }
+}
+
+impl Place {
+    /// Waits for the first word of a holder; not for long where its container stands still, as nothing in it can answer.
+    pub(crate) async fn greeted<T>(
+        &self,
+        ticket: &Ticket,
+        find: impl Future<Output = T>,
+        within: Duration,
+    ) -> std::result::Result<T, tokio::time::error::Elapsed> {
+        let still = async {
+            tokio::time::sleep(PROMPT).await;
+            if !self.is_frozen(ticket).await.unwrap_or(false) {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            found = tokio::time::timeout(within, find) => found,
+            // As if its time were up.
+            () = still => tokio::time::timeout(Duration::ZERO, std::future::pending()).await,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Containers that somebody else started: watched and typed at, never owned.
+//!
+//! Such a session is one of this host, whose command passes the container through. Its log, socket, exit record and the
+//! replacement of a killed holder are therefore what every session of this host has.
+
+use std::sync::Arc;
+
+use wharf_backend::{Adoption, Backend, Connection, Launch, Result};
+use wharf_errand::guest::{Guest, Past};
+use wharf_holder::wire::Through;
+use wharf_local::{LocalBackend, held};
+use wharf_model::{Code, Failure, Size, Text, Ticket};
+
+use crate::endpoint::{Endpoint, Flavour};
+use crate::engine::Engine;
+use crate::guest_link::GuestLink;
+use crate::inspect::Found;
+use crate::owner;
+use crate::place::Place;
+use crate::private::Private;
+
+/// How many digits of an id engines show.
+const SHORT: usize = 12;
+
+/// What takes containers in.
+pub(crate) struct Guests {
+    place: Arc<Place>,
+    held: LocalBackend,
+}
+
+impl Guests {
+    pub(crate) fn new(place: Arc<Place>) -> Self {
+        let options = &place.options;
+        let held = LocalBackend::new(wharf_local::Options {
+            name: options.flavour.name(),
+            holder: options.holder.clone(),
+            sessions: options.sessions.clone(),
+            descriptors: None,
+        });
+        Self { place, held }
+    }
+
+    /// Takes a running container in, by its exact name or its id.
+    pub(crate) async fn take_in(&self, launch: Launch, what: &Text) -> Result<(Ticket, Arc<dyn Connection>)> {
+        let what = what.lossy().into_owned();
+        let engine = self.engine(&launch.env).await?;
+        let found = engine.container(&what).await?.filter(|found| is_named(found, &what));
+        let flavour = self.place.options.flavour;
+        let found = found.ok_or_else(|| {
+            let flavour = flavour.name();
+            Failure::new(Code::NotFound, format!("{flavour} has no container {what}")).hint(format!(
+                "`{flavour} ps` shows what runs; a name is the whole name, and an id at least {SHORT} digits"
+            ))
+        })?;
+        welcome(&found, &what, flavour.name())?;
+        let socket = engine
+            .endpoint()
+            .socket()
+            .ok_or_else(|| Failure::unsupported("a container of an engine on another host", "adopt"))?;
+        let unheard = unheard(&found, &what, flavour);
+        let guest = Guest {
+            socket: socket.into(),
+            container: found.id.clone(),
+            tty: found.config.tty,
+            input: unheard.is_none(),
+            by_log: loses_input(&found, flavour),
+            past: past(&launch),
+        };
+        let private = Private {
+            through: Some(Through { unheard }),
+            ..Private::at(engine.endpoint(), Some(found.id.clone()))
+        };
+        let (ticket, connection) =
+            self.held.start_with(self.dress(launch, &guest, &found)?, Some(private.text())).await?;
+        let link = GuestLink::follow(Arc::clone(&self.place), &ticket, connection);
+        Ok((ticket, link))
+    }
+
+    /// The engine that whoever asks means.
+    async fn engine(&self, env: &[(Text, Text)]) -> Result<Engine> {
+        let var = |wanted: &str| {
+            let found = env.iter().find(|(name, _)| name.as_bytes() == wanted.as_bytes());
+            found.map(|(_, value)| value.as_os_str().to_owned())
+        };
+        let options = &self.place.options;
+        let endpoint = match &options.endpoint {
+            Some(endpoint) => endpoint.clone(),
+            None => Endpoint::resolve(options.flavour, var)?,
+        };
+        self.place.engine_at(&endpoint).await
+    }
+
+    /// The start of what passes it through.
+    fn dress(&self, mut launch: Launch, guest: &Guest, found: &Found) -> Result<Launch> {
+        let words = guest.words().map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
+        launch.argv = [Text::from(self.place.options.holder.as_path())].into_iter().chain(words).collect();
+        // It needs none, and by its mark it is found where its holder is gone.
+        launch.env = vec![("WHARF_TOKEN".into(), launch.token.as_str().into())];
+        launch.spec.dir = "/".into();
+        launch.spec.tty = found.config.tty;
+        if let Some([rows, cols]) = found.host_config.console_size.filter(|size| !size.contains(&0)) {
+            launch.spec.size = Size { cols, rows }.sane();
+        }
+        Ok(launch)
+    }
+
+    /// Finds one again.
+    pub(crate) async fn adopt(&self, ticket: &Ticket) -> Result<Adoption> {
+        Ok(match self.held.adopt(ticket).await? {
+            Adoption::Alive(connection) => {
+                Adoption::Alive(GuestLink::follow(Arc::clone(&self.place), ticket, connection))
+            }
+            other => other,
+        })
+    }
+
+    /// Ends what is left of us. The container is not ours.
+    pub(crate) async fn sweep(&self, ticket: &Ticket) -> Result<u32> {
+        self.held.sweep(ticket).await
+    }
+}
+
+/// Whether a container is the one that was named. Engines take the beginning of an id for all of it.
+fn is_named(found: &Found, what: &str) -> bool {
+    let id = found.id.as_str();
+    found.name.trim_start_matches('/') == what || id == what || what.len() >= SHORT && id.starts_with(what)
+}
+
+/// Refuses what cannot be taken in.
+fn welcome(found: &Found, what: &str, flavour: &str) -> Result<()> {
+    if owner::is_any(found) {
+        return Err(Failure::new(
+            Code::Invalid,
+            format!("container {what} is the place of a session of wharf"),
+        )
+        .hint("`wharf attach` reaches it as it is"));
+    }
+    if !found.state.running {
+        return Err(Failure::new(Code::Ended, format!("container {what} does not run"))
+            .hint(format!("`{flavour} start {what}` starts it")));
+    }
+    if found.state.paused {
+        return Err(Failure::new(Code::Busy, format!("container {what} is paused"))
+            .hint(format!("`{flavour} unpause {what}` lets it go on")));
+    }
+    Ok(())
+}
+
+/// Why a container cannot be typed at, where it cannot.
+fn unheard(found: &Found, what: &str, flavour: Flavour) -> Option<String> {
+    if !found.config.open_stdin {
+        return Some(format!(
+            "container {what} was started without -i, so it reads nothing; it can be watched"
+        ));
+    }
+    if found.config.stdin_once && !found.config.tty || loses_input(found, flavour) {
+        return Some(format!("the input of container {what} would end when it is let go; it can be watched"));
+    }
+    None
+}
+
+/// Whether the input of a container ends when whoever is attached to it lets go: Podman does so, unless it is a terminal.
+fn loses_input(found: &Found, flavour: Flavour) -> bool {
+    flavour == Flavour::Podman && found.config.open_stdin && !found.config.tty
+}
+
+/// Which of what it printed before is wanted: all of it the first time, and then what is new.
+fn past(launch: &Launch) -> Past {
+    if launch.run <= 1 {
+        return Past::All;
+    }
+    held::read_exit(&launch.home, launch.run - 1).map_or(Past::None, |record| {
+        Past::Since(format!("{}.{:03}", record.ended.0 / 1000, record.ended.0 % 1000))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(json: &serde_json::Value) -> Found {
+        serde_json::from_value(json.clone()).unwrap()
+    }
+
+    #[test]
+    fn a_container_is_meant_by_all_of_its_name_or_enough_of_its_id() {
+        let id = "0123456789abcdef".repeat(4);
+        let container = found(&serde_json::json!({ "Id": id, "Name": "/web" }));
+        assert!(is_named(&container, "web") && is_named(&container, &id) && is_named(&container, &id[..12]));
+        assert!(
+            !is_named(&container, "we") && !is_named(&container, &id[..11]) && !is_named(&container, "webs")
+        );
+        assert!(!is_named(&container, ""));
+    }
+
+    #[test]
+    fn what_reads_nothing_is_told_apart() {
+        let config = |tty: bool, open: bool, once: bool| {
+            let config = serde_json::json!({ "Tty": tty, "OpenStdin": open, "StdinOnce": once });
+            unheard(&found(&serde_json::json!({ "Config": config })), "x", Flavour::Docker).is_none()
+        };
+        let podman = |tty: bool| {
+            let config = serde_json::json!({ "Tty": tty, "OpenStdin": true });
+            unheard(&found(&serde_json::json!({ "Config": config })), "x", Flavour::Podman).is_none()
+        };
+        assert!(podman(true) && !podman(false));
+        assert!(config(true, true, true) && config(false, true, false) && config(true, true, false));
+        assert!(!config(true, false, false) && !config(false, true, true));
+    }
+
+    #[test]
+    fn ours_and_what_does_not_run_is_refused() {
+        let code =
+            |json: serde_json::Value| welcome(&found(&json), "x", "docker").map_err(|failure| failure.code);
+        assert_eq!(code(serde_json::json!({ "State": { "Running": true } })), Ok(()));
+        assert_eq!(code(serde_json::json!({})), Err(Code::Ended));
+        assert_eq!(
+            code(serde_json::json!({ "State": { "Running": true, "Paused": true } })),
+            Err(Code::Busy)
+        );
+        let ours = serde_json::json!({ "State": { "Running": true }, "Config": { "Labels": { "wharf.session": "s" } } });
+        assert_eq!(code(ours), Err(Code::Invalid));
+    }
+}

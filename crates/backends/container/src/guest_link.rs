@@ -1,0 +1,148 @@
+//! What can be done with a container that somebody else started.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bollard::query_parameters::{
+    KillContainerOptionsBuilder, ResizeContainerTTYOptionsBuilder, StatsOptionsBuilder,
+};
+use futures_util::StreamExt;
+use tokio::sync::watch;
+use wharf_backend::{Connection, ExecRequest, Output, Pending, Result, Status, Stop};
+use wharf_model::{Code, ExitRecord, Failure, Millis, Offset, Size, Stats, Ticket};
+
+use crate::endpoint::Endpoint;
+use crate::engine::{ASK, Engine};
+use crate::place::Place;
+use crate::private::Private;
+
+/// A container that is passed through. Input, output and the end are the passing command's; signals, sizes and numbers are
+/// the engine's to answer.
+pub(crate) struct GuestLink {
+    inner: Arc<dyn Connection>,
+    guest: Arc<Held>,
+}
+
+/// The container, for the engine.
+struct Held {
+    place: Arc<Place>,
+    private: Private,
+}
+
+impl GuestLink {
+    /// The connection to one. Its terminal follows when the session's size changes, and not before: until somebody asks for
+    /// a size, it is left as it was.
+    pub(crate) fn follow(
+        place: Arc<Place>,
+        ticket: &Ticket,
+        inner: Arc<dyn Connection>,
+    ) -> Arc<dyn Connection> {
+        let guest = Arc::new(Held { place, private: Private::of(ticket) });
+        if ticket.spec.tty {
+            tokio::spawn(sizes(Arc::clone(&guest), ticket.spec.size.sane(), inner.status()));
+        }
+        Arc::new(Self { inner, guest })
+    }
+}
+
+impl Held {
+    async fn engine(&self) -> Result<(Engine, &str)> {
+        let lost = || Failure::new(Code::Internal, "the ticket does not say which container it is");
+        let (address, id) =
+            self.private.endpoint.clone().zip(self.private.container.as_deref()).ok_or_else(lost)?;
+        Ok((self.place.engine_at(&Endpoint::named(address, "the session's ticket")).await?, id))
+    }
+
+    async fn resize(&self, size: Size) -> Result<()> {
+        let (engine, id) = self.engine().await?;
+        let options =
+            ResizeContainerTTYOptionsBuilder::default().h(size.rows.into()).w(size.cols.into()).build();
+        engine.within(ASK, "resize", engine.docker.resize_container_tty(id, options)).await
+    }
+}
+
+/// Tells the engine of each size that the session gets.
+async fn sizes(guest: Arc<Held>, mut known: Size, mut status: watch::Receiver<Status>) {
+    let over = |status: &Status| status.exit.is_some() || status.broken;
+    loop {
+        let size = match status.wait_for(|status| status.size != known || over(status)).await {
+            Ok(status) if !over(&status) => status.size,
+            _ => return,
+        };
+        known = size;
+        if let Err(failure) = guest.resize(size).await {
+            tracing::debug!(%failure, "the terminal of a container keeps its size");
+        }
+    }
+}
+
+#[async_trait]
+impl Connection for GuestLink {
+    async fn write(&self, bytes: &[u8], within: Duration) -> Result<()> {
+        self.inner.write(bytes, within).await
+    }
+
+    async fn close_input(&self) -> Result<()> {
+        self.inner.close_input().await
+    }
+
+    async fn pending(&self) -> Result<Pending> {
+        self.inner.pending().await
+    }
+
+    async fn resize(&self, size: Size) -> Result<()> {
+        self.inner.resize(size).await
+    }
+
+    async fn signal(&self, signal: i32, tree: bool) -> Result<()> {
+        if tree {
+            return Err(Failure::unsupported(
+                "a signal to every process",
+                "a container that is somebody else's",
+            )
+            .hint("without --tree it goes to the container's first process"));
+        }
+        let (engine, id) = self.guest.engine().await?;
+        let options = KillContainerOptionsBuilder::default().signal(&signal.to_string()).build();
+        engine.within(ASK, "signal", engine.docker.kill_container(id, Some(options))).await
+    }
+
+    async fn stop(&self, stop: Stop) -> Result<ExitRecord> {
+        self.inner.stop(stop).await
+    }
+
+    async fn wait(&self) -> Result<ExitRecord> {
+        self.inner.wait().await
+    }
+
+    fn status(&self) -> watch::Receiver<Status> {
+        self.inner.status()
+    }
+
+    async fn output(&self, from: Offset) -> Result<Box<dyn Output>> {
+        self.inner.output(from).await
+    }
+
+    async fn stats(&self) -> Result<Stats> {
+        let own = self.inner.stats().await?;
+        let (engine, id) = self.guest.engine().await?;
+        let options = StatsOptionsBuilder::default().stream(false).one_shot(true).build();
+        let asked = async { engine.docker.stats(id, Some(options)).next().await.transpose() };
+        let told = engine.within(ASK, "stats", asked).await?;
+        let told = told.ok_or_else(|| Failure::new(Code::Unreachable, "the engine has no numbers of it"))?;
+        let cpu = told.cpu_stats.and_then(|cpu| cpu.cpu_usage?.total_usage).unwrap_or_default();
+        Ok(Stats {
+            cpu: Millis(cpu / 1_000_000),
+            memory: told.memory_stats.and_then(|memory| memory.usage).unwrap_or_default(),
+            processes: told.pids_stats.and_then(|pids| pids.current).unwrap_or_default() as u32,
+            ..own
+        })
+    }
+
+    async fn exec(&self, _: ExecRequest) -> Result<i32> {
+        let engine = self.guest.place.options.flavour.name();
+        Err(Failure::unsupported("a further command", "a container that is somebody else's")
+            .hint(format!("`{engine} exec` runs one")))
+    }
+}

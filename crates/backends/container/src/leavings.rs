@@ -1,0 +1,121 @@
+//! Containers of sessions that are over: taken away once that is known, also where it happened while nobody was there.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use wharf_backend::Result;
+use wharf_local::held;
+use wharf_model::{Home, SessionId, Ticket};
+
+use crate::endpoint::Endpoint;
+use crate::place::Place;
+use crate::private::Private;
+
+/// When it is tried to take a container away whose session is over.
+const AGAIN: [Duration; 4] =
+    [Duration::ZERO, Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
+
+/// How long an engine may go on making a container that was asked for by one who is gone.
+const UNDER_WAY: Duration = Duration::from_secs(120);
+
+/// What stands in a session's directory until its container is known to be gone: the run that it was made for.
+const LEFT: &str = "left";
+
+impl Place {
+    /// Takes the container of a session that was found over away, and has nobody wait for it. Also where this daemon dies
+    /// before that: the next one finds it noted.
+    pub(crate) fn clear_up(self: &Arc<Self>, ticket: &Ticket) {
+        let (place, ticket) = (Arc::clone(self), ticket.clone());
+        let note = ticket.dir.as_path().join(LEFT);
+        if let Err(error) = fs::write(&note, ticket.run.to_string()) {
+            tracing::debug!(session = %ticket.id, %error, "it is not noted that its container may be left");
+        }
+        tokio::spawn(async move {
+            place.take_away(&ticket).await;
+            // With the session's directory it is gone already.
+            let _ = fs::remove_file(note);
+        });
+    }
+
+    /// Takes the container of a session that is over away. An engine that is silent for a while is asked again; one that
+    /// stays so finds it left when it is next used.
+    pub(crate) async fn take_away(&self, ticket: &Ticket) {
+        for wait in AGAIN {
+            tokio::time::sleep(wait).await;
+            match self.remove(ticket).await {
+                // One that was asked for and is not there yet may still come.
+                Ok(()) if may_be_made(ticket) => {}
+                Ok(()) => return,
+                Err(failure) => {
+                    tracing::warn!(session = %ticket.id, %failure, "its container is left for now");
+                }
+            }
+        }
+    }
+
+    /// Looks once, and has nobody wait for it, for containers of sessions that ended while nobody was there. Where no
+    /// session is over, no engine is asked.
+    pub(crate) fn look_back(self: &Arc<Self>, tickets: &[Ticket]) {
+        let is_over =
+            |ticket: &&Ticket| ticket.spec.adopt.is_none() && ticket.dir.as_path().join(Home::EXIT).exists();
+        let over: Vec<Ticket> = tickets.iter().filter(is_over).cloned().collect();
+        if self.looked_back.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        // Few, if any: those that an earlier daemon did not come to.
+        for ticket in tickets.iter().filter(|ticket| is_noted(ticket)) {
+            self.clear_up(ticket);
+        }
+        if over.is_empty() {
+            return;
+        }
+        let place = Arc::clone(self);
+        tokio::spawn(async move {
+            let engines: BTreeSet<Option<String>> =
+                over.iter().map(|ticket| Private::of(ticket).endpoint).collect();
+            for address in engines {
+                let left = match place.left_at(address).await {
+                    Ok(left) => left,
+                    Err(failure) => {
+                        tracing::debug!(%failure, "containers of sessions that are over are left for now");
+                        continue;
+                    }
+                };
+                // Mostly none: a container goes with its session where somebody is there.
+                for ticket in over.iter().filter(|ticket| left.contains(&ticket.id)) {
+                    // The record of an earlier run says nothing of this one.
+                    if held::read_exit(ticket.dir.as_path(), ticket.run).is_none() {
+                        continue;
+                    }
+                    place.take_away(ticket).await;
+                }
+            }
+        });
+    }
+
+    /// The sessions of which an engine has a container.
+    async fn left_at(&self, address: Option<String>) -> Result<HashSet<SessionId>> {
+        let engine = match address {
+            Some(address) => self.engine_at(&Endpoint::named(address, "a session's ticket")).await?,
+            None => self.engine().await?,
+        };
+        let owner = self.owner()?;
+        let listed = engine.containers(&owner.selector()).await?;
+        Ok(listed.iter().filter_map(|container| owner.session(&container.labels)).collect())
+    }
+}
+
+/// Whether a start was cut off so short ago that the engine may still be at it.
+fn may_be_made(ticket: &Ticket) -> bool {
+    let asked = SystemTime::UNIX_EPOCH + Duration::from_millis(ticket.created.0);
+    ticket.started.0 == 0 && asked.elapsed().is_ok_and(|since| since < UNDER_WAY)
+}
+
+/// Whether the container of this very run may be left.
+fn is_noted(ticket: &Ticket) -> bool {
+    let noted = fs::read_to_string(ticket.dir.as_path().join(LEFT));
+    noted.is_ok_and(|run| run == ticket.run.to_string())
+}

@@ -1,0 +1,7 @@
+//! The suite, on Docker by a port: nothing is shared with where it runs.
+
+mod support;
+
+use wharf_container::Flavour;
+
+wharf_backend::conformance_suite!(async || support::far_subject(Flavour::Docker).await);

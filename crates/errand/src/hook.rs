@@ -1,0 +1,72 @@
+//! Tells the daemon what an agent says of itself, by the socket in `WHARF_EVENTS`.
+//!
+//! An agent shows what its hooks print, and stops where they fail: neither is ours to cause.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// The word that makes `wharf-holder` this errand.
+pub const STEP: &str = "hook";
+
+/// What an agent's own words are told as.
+pub const KIND: &str = "hook";
+
+/// An agent waits for its hooks.
+const WITHIN: Duration = Duration::from_secs(2);
+/// More than this is nothing that an agent tells.
+const MOST: u64 = 15 << 20;
+
+/// Tells it, and is content in any case.
+pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let _ = tell(arguments.collect());
+    ExitCode::SUCCESS
+}
+
+fn tell(mut words: Vec<OsString>) -> io::Result<()> {
+    let Some(socket) = std::env::var_os("WHARF_EVENTS") else { return Ok(()) };
+    let payload = words.pop_if(|word| word.as_encoded_bytes().starts_with(b"{"));
+    let agent = words.into_iter().next().and_then(|word| word.into_string().ok());
+    let text = match payload {
+        Some(payload) => payload.into_encoded_bytes(),
+        None if io::stdin().is_terminal() => return Ok(()),
+        None => {
+            let mut bytes = Vec::new();
+            io::stdin().lock().take(MOST).read_to_end(&mut bytes)?;
+            bytes
+        }
+    };
+    let line = line(agent.as_deref(), &text)?;
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(WITHIN))?;
+    stream.set_write_timeout(Some(WITHIN))?;
+    stream.write_all(line.as_bytes())?;
+    // Until it is stored: what the agent does next comes after it.
+    BufReader::new(stream).read_line(&mut String::new()).map(drop)
+}
+
+/// The line that tells it.
+fn line(agent: Option<&str>, text: &[u8]) -> io::Result<String> {
+    let payload: Value = serde_json::from_slice(text)?;
+    let event = json!({ "v": 1, "kind": KIND, "ack": true, "data": { "agent": agent, "payload": payload } });
+    Ok(format!("{event}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_agent_tells_is_one_line() {
+        let told = line(Some("claude"), b"{\"hook_event_name\":\n\"Stop\"}").unwrap();
+        assert_eq!(told.matches('\n').count(), 1);
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!((&told["kind"], &told["data"]["agent"]), (&json!("hook"), &json!("claude")));
+        assert_eq!(told["data"]["payload"]["hook_event_name"], "Stop");
+        assert!(line(None, b"not json").is_err());
+    }
+}

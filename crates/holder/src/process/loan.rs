@@ -1,0 +1,89 @@
+//! The terminal itself, lent to one who types: its keys need not wait for us to wake and pass them on.
+//!
+//! While it is lent we type nothing. When somebody else has something to type it is asked back; one that does not answer in
+//! time is not waited for.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use wharf_model::{Code, Failure, Millis};
+
+use super::channel::Channel;
+use super::holder::{Holder, now};
+use crate::frame::Kind;
+
+/// How long whoever has the terminal may take to give it back.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// A terminal that is lent.
+#[derive(Debug)]
+pub(super) struct Loan {
+    pub(super) peer: u64,
+    /// Since when it has been asked back.
+    recalled: Option<Instant>,
+}
+
+impl Holder {
+    /// Lends the terminal, where nobody has it and nothing waits to be typed.
+    pub(super) fn on_borrow(&mut self, id: u64, seq: u32) -> Result<(), Failure> {
+        let Channel::Tty { master, .. } = &self.channel else {
+            return Err(Failure::unsupported(
+                "typing past the holder",
+                "a session that has no terminal of ours",
+            ));
+        };
+        if seq == 0 || self.loan.is_some() || self.input.waiting() > 0 || self.ending.has_ended() {
+            return Err(Failure::new(Code::Busy, "the terminal is not free to be lent"));
+        }
+        let at = self.peers.iter().position(|peer| peer.id == id);
+        let Some(peer) = at.map(|at| &mut self.peers[at]) else { return Ok(()) };
+        if peer.answer_with(Kind::Ack, seq, &[], &[master.as_fd()]).is_err() {
+            self.drop_peer(id);
+            return Ok(());
+        }
+        self.loan = Some(Loan { peer: id, recalled: None });
+        Ok(())
+    }
+
+    /// It was typed past us, at that time or just now.
+    pub(super) fn typed_past_us(&mut self, id: u64, payload: &[u8]) {
+        let at = payload.first_chunk().map(|bytes| Millis(u64::from_le_bytes(*bytes)));
+        if self.loan.as_ref().is_some_and(|loan| loan.peer == id) {
+            // A clock that was set back makes nothing younger than it is.
+            self.typed(at.filter(|at| at.0 > 0).unwrap_or_else(now).min(now()));
+        }
+    }
+
+    /// Takes the terminal back from a peer, and types what has waited for that.
+    pub(super) fn on_return(&mut self, id: u64, payload: &[u8]) {
+        if payload.iter().any(|byte| *byte != 0) {
+            self.typed_past_us(id, payload);
+        }
+        if self.loan.take_if(|loan| loan.peer == id).is_some() {
+            self.feed();
+        }
+    }
+
+    /// Whether what waits to be typed must wait on, because another has the terminal.
+    pub(super) fn is_lent(&mut self) -> bool {
+        if self.input.waiting() == 0 {
+            return false;
+        }
+        let Some(loan) = &mut self.loan else { return false };
+        match loan.recalled {
+            None => {
+                loan.recalled = Some(Instant::now());
+                let peer = loan.peer;
+                self.answer(peer, Kind::Recall, 0, &[]);
+            }
+            Some(since) if since.elapsed() > PATIENCE => self.loan = None,
+            Some(_) => {}
+        }
+        self.loan.is_some()
+    }
+
+    /// When the terminal is not waited for any longer.
+    pub(super) fn recall_ends(&self) -> Option<Instant> {
+        self.loan.as_ref().and_then(|loan| loan.recalled).map(|since| since + PATIENCE)
+    }
+}

@@ -1,0 +1,29 @@
+//! How a test runs a task on the binaries that were built beside it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The binaries beside ours; a run of the whole workspace has built them.
+fn wharf() -> PathBuf {
+    let beside = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name("wharf");
+    if !beside.is_file() || !beside.with_file_name("wharf-holder").is_file() {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--package", "wharf", "--bins"]);
+        if !cfg!(debug_assertions) {
+            build.arg("--release");
+        }
+        assert!(build.status().expect("cargo runs").success(), "wharf does not build");
+    }
+    beside
+}
+
+/// Runs a task that must work and say this.
+pub(crate) fn task(name: &str, args: &[&str], says: &str) {
+    let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    xtask.arg(name).arg("--wharf").arg(wharf()).args(args);
+    let output = xtask.output().expect("xtask runs");
+    let shown =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{shown}");
+    assert!(shown.contains(says), "{shown}");
+}
