@@ -225,17 +225,13 @@ impl Layers {
 }
 
 /// A key that a project's file may not change. Such a file comes with whatever was cloned; it must not decide which
-/// program runs or which files of the user's are written.
+/// program runs, by which arguments (one may be to ask for no permission), or which files of the user's are written.
 fn forbidden(changes: &Table) -> Option<String> {
-    const WHOLE: [&str; 5] = ["programs", "base", "hooks", "transcript", "name"];
-    const PARTS: [(&str, &str); 2] = [("launch", "argv"), ("env", "set")];
+    const WHOLE: [&str; 6] = ["programs", "base", "launch", "hooks", "transcript", "name"];
     if let Some(key) = WHOLE.iter().find(|key| changes.contains_key(**key)) {
         return Some((*key).to_owned());
     }
-    PARTS
-        .iter()
-        .find(|(table, key)| changes.get(*table).and_then(|table| table.get(key)).is_some())
-        .map(|(table, key)| format!("{table}.{key}"))
+    changes.get("env").and_then(|env| env.get("set")).map(|_| "env.set".to_owned())
 }
 
 /// Every key that a profile names must be one.

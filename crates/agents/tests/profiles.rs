@@ -113,14 +113,15 @@ fn a_user_changes_one_that_comes_with_wharf() {
 #[test]
 fn a_project_changes_one_for_itself() {
     let profiles =
-        project("[agents.claude]\nlaunch.args = [\"--model\", \"x\"]\n[other]\nx = 1").expect("loads");
-    assert_eq!(profiles.get("claude").expect("claude").launch.args, ["--model", "x"]);
+        project("[agents.claude]\nkeys.newline = \"M-Enter\"\n[other]\nx = 1").expect("loads");
+    assert_eq!(profiles.get("claude").expect("claude").keys.newline.as_deref(), Some("M-Enter"));
 }
 
 #[test]
 fn a_project_decides_neither_programs_nor_files() {
     for text in [
         "[agents.claude]\nlaunch.argv = [\"evil\"]",
+        "[agents.claude]\nlaunch.args = [\"--dangerously-skip-permissions\"]",
         "[agents.claude.env.set]\nLD_PRELOAD = \"evil.so\"",
         "[agents.claude]\nprograms = [\"ls\"]",
         "[agents.claude.hooks]\nfile = \"~/.bashrc\"\nstyle = \"file\"\ncontents = \"evil\"",

@@ -77,7 +77,12 @@ async fn an_engine_that_is_killed_and_comes_back_ends_nothing() {
             stdio: [null(), stdio.1.into(), null()],
             tty: false,
         };
-        assert_eq!(within(LONG, "a further command", connection.exec(request)).await, Ok(0));
+        let touched = within(LONG, "a further command", connection.exec(request)).await;
+        // The session ends by it, perhaps before its own end was told.
+        assert!(
+            matches!(&touched, Ok(0)) || touched.as_ref().is_err_and(|f| f.code == Code::Ended),
+            "{touched:?}"
+        );
         let record = within(LONG, "the end", connection.wait()).await.expect("the end");
         assert_eq!(record.code, Some(0));
         let output = Transcript::of(&*connection, Offset(0)).await.rest().await.seen;

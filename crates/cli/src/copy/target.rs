@@ -72,6 +72,8 @@ mod tests {
         assert_eq!(decide(dir, true, "/x", Some(dir)), Ok(Target::Into("/x".into())));
         // A link is copied as what it is.
         assert_eq!(decide(FileKind::Link, false, "/x", Some(dir)), named("/x", "src"));
-        assert_eq!(decide(file, false, "/", None).unwrap_err().code, Code::Invalid);
+        // The root is always there; were it not, there would be no name for a copy.
+        assert_eq!(decide(file, false, "/", None).unwrap_err().code, Code::NotFound);
+        assert_eq!(decide(dir, false, "/", None).unwrap_err().code, Code::Invalid);
     }
 }

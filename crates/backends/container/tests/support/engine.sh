@@ -61,12 +61,15 @@ engine=$!
 finish() {
     kill -KILL "$engine" 2>/dev/null
     wait "$engine" 2>/dev/null
+    # Out of the way first: the next engine may come to the same place at once.
+    gone="$dir.gone.$$"
+    mv "$dir" "$gone" 2>/dev/null || gone=$dir
     # What was killed, and what was mounted for it, may take a moment to go.
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
         find /sys/fs/cgroup -depth -type d \( -path "*/wharf-test-$$*" -o -path '*/libpod_parent*' \) \
             -exec rmdir {} + 2>/dev/null
         left=$(find /sys/fs/cgroup -type d -name "wharf-test-$$" 2>/dev/null)
-        rm -rf "$dir" 2>/dev/null && [ -z "$left" ] && break
+        rm -rf "$gone" 2>/dev/null && [ -z "$left" ] && break
         sleep 0.5
     done
     exit 0
