@@ -35,6 +35,8 @@ const SLEEP: Duration = Duration::from_secs(20);
 const LINGER: Duration = Duration::from_millis(300);
 /// How long after a little output the next is left to gather: somebody who types sees each key come back.
 const GATHER: Duration = Duration::from_millis(5);
+/// How long whoever asks waits for the screen to be that of now.
+const CATCH_UP: Duration = Duration::from_millis(200);
 /// What is more than a little.
 const LITTLE: usize = 4 << 10;
 /// How often what is seen is published while much happens.
@@ -176,6 +178,9 @@ impl Attendant {
                 () = &mut closed => break,
                 Some(request) = requests.recv() => {
                     self.needed = Instant::now();
+                    if !over {
+                        self.catch_up(&mut view, &mut output).await;
+                    }
                     Self::answer(&mut view, request);
                 }
                 () = self.attention.tidings.notified() => self.tidings(),
@@ -343,6 +348,19 @@ impl Attendant {
                 if bytes.len() >= LITTLE {
                     self.skip_flood(view, output);
                 }
+            }
+        }
+    }
+
+    /// Takes in what is in the log by now: whoever asks sees all that was printed before.
+    async fn catch_up(&mut self, view: &mut View, output: &mut Following) {
+        let end = log_end(&self.dir.join(Home::LOG)).unwrap_or_default();
+        let until = tokio::time::Instant::now() + CATCH_UP;
+        while view.offset < end {
+            match tokio::time::timeout_at(until, output.next()).await {
+                Ok(Ok(Some(chunk))) => self.take(view, chunk, output).await,
+                // The loop hears of it too, or a flood is not waited for.
+                _ => return,
             }
         }
     }
