@@ -112,8 +112,7 @@ fn a_user_changes_one_that_comes_with_wharf() {
 
 #[test]
 fn a_project_changes_one_for_itself() {
-    let profiles =
-        project("[agents.claude]\nkeys.newline = \"M-Enter\"\n[other]\nx = 1").expect("loads");
+    let profiles = project("[agents.claude]\nkeys.newline = \"M-Enter\"\n[other]\nx = 1").expect("loads");
     assert_eq!(profiles.get("claude").expect("claude").keys.newline.as_deref(), Some("M-Enter"));
 }
 
