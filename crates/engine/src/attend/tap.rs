@@ -1,4 +1,4 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,9 @@ use crate::shared::{Shared, now};
 const TAIL: u64 = 64 * 1024;
 /// How often the sessions that print are looked at, at most.
 const PACE: Duration = Duration::from_millis(15);
+/// How long one that has just been looked at may print before it is looked at again. It is not watched meanwhile: being
+/// woken by each key that comes back would be felt by whoever types.
+const REST: Duration = Duration::from_millis(100);
 /// What part of a processor's time looking may take: one in this many.
 const SHARE: u32 = 20;
 
@@ -39,6 +42,8 @@ struct Watched {
     fresh: Vec<i32>,
     /// Those that print to somebody who is attached, whose terminal answers: each key that is typed there would wake us.
     attached: HashSet<SessionId>,
+    /// Those that are not watched until then.
+    resting: VecDeque<(Instant, SessionId)>,
 }
 
 struct Session {
@@ -113,6 +118,24 @@ impl Tap {
         }
     }
 
+    /// Watches those again that have rested. What they printed meanwhile is looked at as that of fresh ones is.
+    fn resume(&self, shared: &Shared) {
+        let Some(watches) = &self.watches else { return };
+        let mut watched = lock(&self.watched);
+        while watched.resting.front().is_some_and(|(due, _)| *due <= Instant::now()) {
+            let Some((_, id)) = watched.resting.pop_front() else { break };
+            let Some(old) = watched.numbers.remove(&id) else { continue };
+            let Some(session) = watched.sessions.remove(&old) else { continue };
+            // One whose log is gone is over, or about to be.
+            if let Ok(Some(number)) = watches.add(&shared.home.session(&id).join(Home::LOG)) {
+                watched.numbers.insert(id, number);
+                watched.sessions.insert(number, session);
+                watched.fresh.push(number);
+            }
+        }
+        self.fresh.notify_one();
+    }
+
     /// Listens until the engine closes.
     pub(crate) async fn listen(shared: Arc<Shared>) {
         let Some(watches) = &shared.tap.watches else { return };
@@ -124,8 +147,13 @@ impl Tap {
                 () = &mut closed => return,
                 () = tokio::time::sleep(rest) => {}
             }
+            let due = lock(&shared.tap.watched).resting.front().map(|(due, _)| *due);
             let stirred = tokio::select! {
                 () = &mut closed => return,
+                () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now).into()), if due.is_some() => {
+                    shared.tap.resume(&shared);
+                    continue;
+                }
                 stirred = watches.stirred() => stirred,
                 () = shared.tap.fresh.notified() => {
                     // Whoever had it started hears of that first.
@@ -163,6 +191,13 @@ impl Tap {
         let asked = session.agent || session.asks(shared, &handle);
         let from = session.from;
         let printed = from > before;
+        if printed
+            && !asked
+            && let Some(watches) = &self.watches
+        {
+            watches.remove(number);
+            watched.resting.push_back((Instant::now() + REST, handle.id.clone()));
+        }
         drop(watched);
         if asked {
             shared.attention_from(&handle, from).attend(shared, &handle);
