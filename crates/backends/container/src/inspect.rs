@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -118,6 +119,9 @@ impl Found {
     }
 }
 
+/// How soon an engine that is just hearing of an end is asked again.
+const AGAIN: Duration = Duration::from_millis(20);
+
 /// A container in a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
@@ -135,12 +139,19 @@ pub(crate) async fn container(source: Source<'_>, id: &str) -> io::Result<Option
     if id.is_empty() || !id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b)) {
         return Err(odd("that is no container's name"));
     }
-    match get(source, &format!("/containers/{id}/json")).await? {
-        (200, body) => Ok(Some(serde_json::from_slice(&body)?)),
-        (404, _) => Ok(None),
-        // Podman says so of one that went while it looked at it, and has a field for the cause alone.
-        (500, body) if cause(&body).as_deref() == Some("no such container") => Ok(None),
-        (status, body) => Err(refused(status, &body)),
+    loop {
+        return match get(source, &format!("/containers/{id}/json")).await? {
+            (200, body) => Ok(Some(serde_json::from_slice(&body)?)),
+            (404, _) => Ok(None),
+            // Podman has a field for the cause alone: of one that went while it looked at it, and of one whose first
+            // process did, which it knows better in a moment.
+            (500, body) if cause(&body).as_deref() == Some("no such container") => Ok(None),
+            (500, body) if cause(&body).as_deref() == Some("no such process") => {
+                tokio::time::sleep(AGAIN).await;
+                continue;
+            }
+            (status, body) => Err(refused(status, &body)),
+        };
     }
 }
 
