@@ -1,21 +1,8 @@
 //! A small run of the suite over real agents: the two that install and start fastest, every case once.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod support;
 
-/// The binaries beside ours; a run of the whole workspace has built them.
-fn wharf() -> PathBuf {
-    let beside = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name("wharf");
-    if !beside.is_file() || !beside.with_file_name("wharf-holder").is_file() {
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--package", "wharf", "--bins"]);
-        if !cfg!(debug_assertions) {
-            build.arg("--release");
-        }
-        assert!(build.status().expect("cargo runs").success(), "wharf does not build");
-    }
-    beside
-}
+use std::process::Command;
 
 fn xtask(args: &[&str]) -> (bool, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
@@ -37,7 +24,7 @@ fn claude_and_codex_get_every_message_exactly_once() {
         eprintln!("left out: the agents cannot be installed here:\n{shown}");
         return;
     }
-    let wharf = wharf();
+    let wharf = support::wharf();
     let wharf = wharf.to_str().expect("a path that is UTF-8");
     let (passed, shown) = xtask(&[&agents[..], &["--jobs", "2", "--wharf", wharf]].concat());
     assert!(passed, "{shown}");

@@ -1,10 +1,12 @@
 //! How a test runs a task on the binaries that were built beside it.
 
+#![allow(dead_code, reason = "each test uses its own part of it")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The binaries beside ours; a run of the whole workspace has built them.
-fn wharf() -> PathBuf {
+pub(crate) fn wharf() -> PathBuf {
     let beside = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name("wharf");
     if !beside.is_file() || !beside.with_file_name("wharf-holder").is_file() {
         let mut build = Command::new(env!("CARGO"));
