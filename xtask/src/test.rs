@@ -50,7 +50,7 @@ fn tests() -> Result<()> {
     let mut build = cargo();
     step("build the tests", build.args(["test", "--workspace", "--all-targets", "--locked", "--no-run"]))?;
     let mut run = Command::new("timeout");
-    run.args(["--kill-after=10", "1200"]).arg(cargo().get_program()).current_dir(crate::step::root());
+    run.args(["--kill-after=10", "2400"]).arg(cargo().get_program()).current_dir(crate::step::root());
     step(
         "tests",
         run.args([
