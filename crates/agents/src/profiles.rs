@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
@@ -88,17 +88,14 @@ impl Profiles {
     }
 
     /// Whether a command line is that of an agent, by what comes with Wharf alone. Every start of a session asks, so
-    /// only the profiles' first lines are looked at.
+    /// only the profiles' first lines are looked at, and those once.
     pub fn is_known_agent(argv: &[Text]) -> bool {
-        let heads = || BUILT_IN.iter().map(|(_, text)| text.split("\n[").next().unwrap_or_default());
-        let known = |name: &String| {
-            let quoted = format!("\"{name}\"");
-            heads().find(|head| {
-                head.lines().any(|line| line.starts_with("programs = ") && line.contains(&quoted))
-            })
-        };
-        let head = program::known_by(argv).iter().find_map(known);
-        head.is_some_and(|head| head.lines().any(|line| line == "attend = true"))
+        static AGENTS: LazyLock<HashMap<&str, bool>> =
+            LazyLock::new(|| BUILT_IN.iter().flat_map(head).collect());
+        program::known_by(argv)
+            .iter()
+            .find_map(|name| AGENTS.get(name.as_str()))
+            .is_some_and(|attend| *attend)
     }
 
     /// The profile of a command line; the generic one where none knows it.
@@ -107,6 +104,14 @@ impl Profiles {
         let found = program::known_by(argv).iter().find_map(known).or_else(|| self.all.get(GENERIC));
         Arc::clone(found.expect("the generic profile is built in"))
     }
+}
+
+/// The programs of a built-in profile, and whether they are attended, without reading all of it.
+fn head((_, text): &(&'static str, &'static str)) -> Vec<(&'static str, bool)> {
+    let head = text.split("\n[").next().unwrap_or_default();
+    let attend = head.lines().any(|line| line == "attend = true");
+    let programs = head.lines().filter_map(|line| line.strip_prefix("programs = "));
+    programs.flat_map(|list| list.split('"').skip(1).step_by(2)).map(|program| (program, attend)).collect()
 }
 
 /// Tables that are put over one another, and where each name came from last.

@@ -1,6 +1,5 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use clap::ArgMatches;
 use wharf_model::Home;
@@ -11,20 +10,19 @@ use crate::verb::Verb;
 use crate::{commands, help, output, shortcut};
 
 /// What `wharf daemon run` does: given by the program, so that this crate knows no server.
-pub type Serve = fn(Home) -> ExitCode;
+pub type Serve = fn(Home) -> u8;
 
-/// Runs the command line of this process.
-pub fn main(serve: Serve) -> ExitCode {
-    let argv: Vec<OsString> = std::env::args_os().collect();
+/// Runs a command line, the program's name first. Returns its exit code.
+pub fn main(argv: &[OsString], serve: Serve) -> u8 {
     let word = argv.get(1).and_then(|word| word.to_str());
     // The whole tree of verbs costs more than most verbs do: it is built only where it is shown.
     match word.and_then(commands::find) {
         Some(verb) => run(verb, &argv[1..], serve),
-        None => told(help::answer(&argv), false),
+        None => told(help::answer(argv), false),
     }
 }
 
-fn run(verb: &Verb, argv: &[OsString], serve: Serve) -> ExitCode {
+fn run(verb: &Verb, argv: &[OsString], serve: Serve) -> u8 {
     match verb.name {
         "run" => {
             if let Some(args) = shortcut::run(&argv[1..]) {
@@ -52,19 +50,19 @@ fn json(matches: &ArgMatches) -> bool {
     deepest.try_get_one::<bool>("json").ok().flatten().copied().unwrap_or(false)
 }
 
-fn told(done: Done, json: bool) -> ExitCode {
+fn told(done: Done, json: bool) -> u8 {
     match done {
-        Ok(code) => ExitCode::from(code),
-        Err(Trouble::Closed) => ExitCode::SUCCESS,
+        Ok(code) => code,
+        Err(Trouble::Closed) => 0,
         Err(Trouble::Failed(failure)) => {
             output::failure(&failure, json);
-            ExitCode::from(failure.code.exit_code())
+            failure.code.exit_code()
         }
     }
 }
 
 /// Help that was asked for, or arguments that are wrong.
-fn refused(error: &clap::Error) -> ExitCode {
+fn refused(error: &clap::Error) -> u8 {
     // What was typed stands in the message, and a terminal would act on it.
     let text = error.render().to_string();
     let text: Vec<String> = text.split('\n').map(clean).collect();
@@ -75,5 +73,5 @@ fn refused(error: &clap::Error) -> ExitCode {
     } else {
         io::stdout().write_all(text.as_bytes())
     };
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    u8::try_from(error.exit_code()).unwrap_or(2)
 }

@@ -7,7 +7,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wharf_model::{ExitRecord, Failure, Home, Name, SessionId, Ticket};
 
-use crate::Result;
+use crate::shared::random;
+use crate::{Result, platform};
 
 /// Makes a directory that is the user's alone, whatever the umask says.
 pub(crate) fn private_dir(path: &Path) -> Result<()> {
@@ -26,6 +27,28 @@ pub(crate) fn private_dir(path: &Path) -> Result<()> {
         }
     }
     fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(named)
+}
+
+/// Makes the directories of an instance.
+pub(crate) fn rooms(home: &Home) -> Result<()> {
+    private_dir(home.state())?;
+    for room in [home.sessions(), home.names()] {
+        if !room.is_dir() {
+            apart(home.state(), &room);
+        }
+        private_dir(&room)?;
+    }
+    Ok(())
+}
+
+/// Makes a directory that shares its part of the disk with nobody, if that can be. The name at its making counts for
+/// where it goes, so instances that come and go would all have the same place by the same name.
+fn apart(parent: &Path, room: &Path) {
+    let new = parent.join(format!(".{:016x}", random().unwrap_or_default()));
+    let made = platform::apart(parent, || DirBuilder::new().mode(0o700).create(&new));
+    if made.is_ok() && fs::rename(&new, room).is_err() {
+        let _ = fs::remove_dir(&new);
+    }
 }
 
 /// Makes one session's directory; its parent exists.

@@ -81,9 +81,7 @@ impl Engine {
     /// [`Locked`](wharf_model::Code::Locked) where another engine has taken the place.
     pub fn reclaim(&self) -> Result<()> {
         let home = &self.shared.home;
-        for dir in [home.state().to_owned(), home.sessions(), home.names()] {
-            disk::private_dir(&dir)?;
-        }
+        disk::rooms(home)?;
         match self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             Some(lock) => lock.renew(home),
             None => Ok(()),

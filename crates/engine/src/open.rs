@@ -77,9 +77,7 @@ pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
 }
 
 fn claim(home: &Home) -> Result<(Lock, Store, Opened)> {
-    for dir in [home.state().to_owned(), home.sessions(), home.names()] {
-        disk::private_dir(&dir)?;
-    }
+    disk::rooms(home)?;
     let lock = Lock::take(home)?;
     let path = home.store();
     let (store, opened) = Store::open(&path)

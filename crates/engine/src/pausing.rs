@@ -110,8 +110,10 @@ pub(crate) fn hear(shared: &Arc<Shared>, backend: &Arc<dyn Backend>) {
             let Some(shared) = shared.upgrade() else { return };
             match heard {
                 Ok(Frozen { session, still }) => {
-                    if let Some(handle) = shared.registry.by_id(&session) {
-                        shared.paused(&handle, still);
+                    let handle = shared.registry.by_id(&session);
+                    // News come late, of an earlier run perhaps: how it is now is asked.
+                    if let Some(handle) = handle.filter(|handle| handle.session().paused != still) {
+                        shared.ask_paused(&handle).await;
                     }
                 }
                 Err(broadcast::error::RecvError::Closed) => return,

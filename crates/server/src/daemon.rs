@@ -1,4 +1,3 @@
-use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 
 use tokio::runtime::{Builder, Runtime};
@@ -29,9 +28,10 @@ pub struct Process {
 }
 
 /// Runs the daemon of an instance in the foreground until it is asked to end. Sessions go on after it.
+/// Returns the process's exit code.
 ///
 /// Its sessions run on this host, by themselves or in panes of tmux, or in containers. [`run_with`] takes other places.
-pub fn run(home: &Home) -> ExitCode {
+pub fn run(home: &Home) -> u8 {
     let local = OnceLock::new();
     let backends = |process: Process| {
         let options =
@@ -55,19 +55,16 @@ pub fn run(home: &Home) -> ExitCode {
 }
 
 /// The same with places of the caller's choice; the first is the default.
-pub fn run_with(
-    home: &Home,
-    backends: impl FnOnce(Process) -> Result<Vec<Arc<dyn Backend>>, Failure>,
-) -> ExitCode {
+pub fn run_with(home: &Home, backends: impl FnOnce(Process) -> Result<Vec<Arc<dyn Backend>>, Failure>) -> u8 {
     finish(start(home, backends, || ()))
 }
 
-fn finish(ended: Result<(), Failure>) -> ExitCode {
+fn finish(ended: Result<(), Failure>) -> u8 {
     match ended {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => {
             tracing::error!(code = %failure.code, hint = failure.hint, "{failure}");
-            ExitCode::from(failure.code.exit_code())
+            failure.code.exit_code()
         }
     }
 }

@@ -22,6 +22,8 @@ impl Work {
         work: impl Future<Output = Answer<T>> + Send + 'static,
     ) -> Answer<T> {
         let count = Counted::new(self.count.clone());
+        // What is large is moved once, and not with each hand that it goes through.
+        let work = Box::pin(work);
         let task = tokio::spawn(async move {
             let _count = count;
             work.await

@@ -15,7 +15,7 @@ const MOST_PENDING: usize = 65_536;
 const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 
 /// How long changes gather before they are written together: a start does not share its processor with us.
-const GATHER: Duration = Duration::from_millis(20);
+const GATHER: Duration = Duration::from_millis(200);
 
 /// A question that is answered after everything that was queued before it.
 pub(crate) type Question = Box<dyn FnOnce(&Connection) + Send>;

@@ -14,7 +14,7 @@ use wharf_local::held;
 use wharf_model::{Capabilities, Code, Failure, Home, Ticket};
 
 use crate::ear::Ear;
-use crate::endpoint::{Endpoint, Flavour};
+use crate::engine::endpoint::{Endpoint, Flavour};
 use crate::far::Key;
 use crate::guest::Guests;
 use crate::place::Place;

@@ -8,6 +8,8 @@
 //! What a container sees is fixed when it is made, so rooms come to it and not it to the rooms. A session that is over has its
 //! room in its own directory again, in one step: whoever reads its log reads on.
 
+pub(crate) mod berths;
+
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;

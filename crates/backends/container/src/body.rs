@@ -1,5 +1,9 @@
 //! What a container is made of: closed as far as it goes, and opened where the spec says so.
 
+pub(crate) mod mounts;
+pub(crate) mod user;
+pub(crate) mod worktree;
+
 use std::collections::HashMap;
 
 use bollard::models::{
@@ -7,7 +11,7 @@ use bollard::models::{
 };
 use wharf_model::{Code, Container, Failure, Limits, Port, Publish, Ticket};
 
-use crate::mounts::{HOLDER, ROOM, utf8};
+use crate::body::mounts::{HOLDER, ROOM, utf8};
 
 /// How many processes a container may have that names no number: no agent needs more, and a fork bomb stops there.
 const PIDS: i64 = 4096;

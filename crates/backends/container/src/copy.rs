@@ -17,10 +17,10 @@ use futures_util::{StreamExt, stream};
 use wharf_backend::{Archive, Files, Result};
 use wharf_model::{Code, Failure, FileKind, FileStat, Millis, Text, Ticket};
 
+use crate::body::user;
+use crate::engine::inspect::Found;
 use crate::engine::{ASK, Engine};
-use crate::inspect::Found;
 use crate::place::Place;
-use crate::user;
 
 /// How long an engine may be silent while it hands files over.
 const SILENCE: Duration = Duration::from_secs(60);

@@ -1,5 +1,9 @@
 //! An engine, asked with a deadline for every question.
 
+pub(crate) mod endpoint;
+pub(crate) mod inspect;
+pub(crate) mod sentry;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +16,9 @@ use futures_util::StreamExt;
 use tokio::sync::OnceCell;
 use wharf_model::{Code, Failure};
 
-use crate::endpoint::{Endpoint, Flavour};
+use crate::engine::endpoint::{Endpoint, Flavour};
+use crate::engine::inspect::{Found, Listed, Nature, Source};
 use crate::far::Line;
-use crate::inspect::{self, Found, Listed, Nature, Source};
 
 /// How long a question takes at most that an engine answers from memory.
 pub(crate) const ASK: Duration = Duration::from_secs(5);

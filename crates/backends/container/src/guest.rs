@@ -3,6 +3,8 @@
 //! Such a session is one of this host, whose command passes the container through. Its log, socket, exit record and the
 //! replacement of a killed holder are therefore what every session of this host has.
 
+pub(crate) mod link;
+
 use std::sync::Arc;
 
 use wharf_backend::{Adoption, Backend, Connection, Launch, Result};
@@ -11,10 +13,10 @@ use wharf_holder::wire::Through;
 use wharf_local::{LocalBackend, held};
 use wharf_model::{Code, Failure, Size, Text, Ticket};
 
-use crate::endpoint::{Endpoint, Flavour};
 use crate::engine::Engine;
-use crate::guest_link::GuestLink;
-use crate::inspect::Found;
+use crate::engine::endpoint::{Endpoint, Flavour};
+use crate::engine::inspect::Found;
+use crate::guest::link::GuestLink;
 use crate::owner;
 use crate::place::Place;
 use crate::private::Private;

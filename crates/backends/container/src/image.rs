@@ -1,5 +1,9 @@
 //! The image of a container: there, fetched, or refused.
 
+pub(crate) mod context;
+pub(crate) mod images;
+pub(crate) mod library;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -9,8 +13,8 @@ use futures_util::StreamExt;
 use wharf_backend::Progress;
 use wharf_model::{Code, Container, Failure, Pull, Text};
 
-use crate::context::Context;
 use crate::engine::Engine;
+use crate::image::context::Context;
 
 /// How long a pull or a build may be silent.
 const SILENCE: Duration = Duration::from_secs(60);

@@ -1,5 +1,8 @@
 //! Whose a container is: an engine may be shared by many, and what is not beyond doubt ours is left alone.
 
+pub(crate) mod leavings;
+pub(crate) mod orphans;
+
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Write};
@@ -8,7 +11,7 @@ use std::path::Path;
 
 use wharf_model::{Failure, SessionId, Ticket};
 
-use crate::inspect::Found;
+use crate::engine::inspect::Found;
 
 /// The mark of an install.
 const INSTALL: &str = "wharf.install";

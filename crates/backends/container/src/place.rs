@@ -10,17 +10,17 @@ use wharf_local::held;
 use wharf_model::{Code, ExitRecord, Failure, Home, Millis, Reason, Ticket};
 
 use crate::backend::Options;
-use crate::berths;
+use crate::berth::berths;
 use crate::ear::Ear;
-use crate::endpoint::Endpoint;
 use crate::engine::Engine;
+use crate::engine::endpoint::Endpoint;
+use crate::engine::inspect::{Found, FoundState};
+use crate::engine::sentry::Sentry;
 use crate::far;
-use crate::inspect::{Found, FoundState};
-use crate::orphans;
+use crate::owner::orphans;
 use crate::owner::{Owner, container_name, is_run};
 use crate::private::Private;
 use crate::rooms::Rooms;
-use crate::sentry::Sentry;
 
 /// How long a holder may take from its exit record, or its last connection, to its end.
 const FAREWELL: Duration = Duration::from_secs(4);

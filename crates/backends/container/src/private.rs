@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use wharf_holder::wire::Through;
 use wharf_model::Ticket;
 
-use crate::endpoint::Endpoint;
+use crate::engine::endpoint::Endpoint;
 
 /// Where the container is. The engine that is the default today may be another one tomorrow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,10 +15,10 @@ use wharf_model::{
 use crate::berth;
 use crate::birth::{self, Birth};
 use crate::body::Plan;
+use crate::body::mounts::{self, Kept};
 use crate::ear::{self, Ear};
 use crate::engine::Engine;
 use crate::image::{self, Image};
-use crate::mounts::{self, Kept};
 use crate::owner::container_name;
 use crate::place::Place;
 use crate::private::Private;

@@ -136,8 +136,6 @@ impl LocalBackend {
 
     /// Starts what the first session needs, so that it need not wait for it.
     pub fn warm_up(&self) {
-        // Most file systems have no use for it.
-        let _ = linux::spread(&self.sessions);
         self.place.nursery.replenish();
     }
 }

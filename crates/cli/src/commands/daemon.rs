@@ -1,5 +1,3 @@
-use std::process::ExitCode;
-
 use wharf_api::{Client, DaemonStatus, daemon};
 use wharf_model::{Code, Failure, Home};
 
@@ -42,7 +40,7 @@ const NONE: u8 = 3;
 pub(crate) fn run(args: Args, serve: Serve) -> Done {
     let home = place::home()?;
     match args.what {
-        What::Run => Ok(number(serve(home))),
+        What::Run => Ok(serve(home)),
         What::Status(form) => status(&home, form.json),
         What::Start(form) => start(&home, form.json),
         What::Stop => {
@@ -115,9 +113,4 @@ fn shown(status: &DaemonStatus, json: bool) -> Result<(), Trouble> {
         human(status.started, now()),
         status.live,
     ))
-}
-
-/// The number in an exit code, which the standard library does not give out.
-fn number(code: ExitCode) -> u8 {
-    (0..=u8::MAX).find(|number| ExitCode::from(*number) == code).unwrap_or(1)
 }

@@ -1,3 +1,4 @@
+mod ground;
 mod watches;
 
 use std::fs;
@@ -11,6 +12,7 @@ use wharf_model::ProcessIdentity;
 
 use crate::attend::Foreground;
 
+pub(crate) use ground::apart;
 pub(crate) use watches::Watches;
 
 /// How far the chain of parents is followed. Real ones are short; this one ends whatever `/proc` says.

@@ -159,12 +159,13 @@ impl Task {
     /// Everything decided. A dev shell may take minutes to build: a stop ends that, and so does the engine's end.
     async fn prepared(&mut self, ticket: Ticket) -> Result<Launch> {
         let shared = Arc::clone(&self.shared);
-        if !shared.is_dressed(&ticket.spec) {
-            return shared.prepare(ticket).await;
+        let dressed = shared.is_dressed(&ticket.spec);
+        // Boxed: what may be waited for here is large, and is moved as often as what holds it.
+        let mut prepare = Box::pin(shared.prepare(ticket));
+        if !dressed {
+            return prepare.await;
         }
         let name = self.handle.session().name.clone();
-        let prepare = shared.prepare(ticket);
-        tokio::pin!(prepare);
         loop {
             let command = tokio::select! {
                 launch = &mut prepare => return launch,

@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "fork, exec, clone3, signalfd and two ioctls have no safe form")]
 
+mod birth;
 pub(crate) mod cgroup;
 pub(crate) mod children;
 pub(crate) mod events;
@@ -11,12 +12,10 @@ pub(crate) mod spawn;
 pub(crate) mod terminal;
 pub(crate) mod tree;
 
-mod ground;
 mod pidfd;
 mod scope;
 mod socket;
 
-pub use ground::spread;
 pub use pidfd::exit_of;
 pub use scope::{Usage, can_freeze, can_limit, sweep, usage};
 pub(crate) use socket::send_bytes;

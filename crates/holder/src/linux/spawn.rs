@@ -8,7 +8,7 @@ use std::ptr;
 use rustix::process::{Pid, PidfdFlags};
 use wharf_model::{Code, Failure};
 
-use super::{children, own, proc};
+use super::{birth, children, own, proc};
 
 /// A command that is ready to run.
 pub(crate) struct Command<'a> {
@@ -36,6 +36,11 @@ pub(crate) struct Child {
     /// Taken by whoever holds the command from then on.
     pidfd: Option<OwnedFd>,
     gate: OwnedFd,
+    wanted: Wanted,
+}
+
+/// What was to run, for the words of a failure.
+struct Wanted {
     program: Vec<u8>,
     candidates: Vec<CString>,
     dir: CString,
@@ -71,19 +76,66 @@ impl Command<'_> {
         }
     }
 
-    /// Forks. The child has its session, its terminal and its directory, and waits for [`Child::run`].
-    pub(crate) fn fork(self) -> Result<Child, Failure> {
+    fn laid(&self) -> Result<Laid, Failure> {
         let laid = self.lay();
         if laid.argv.len() < 2 || laid.candidates.is_empty() {
             return Err(not_found(self.program()));
         }
+        Ok(laid)
+    }
+
+    /// Starts the command. `ready` is told its pid before it runs, and can still say no. Returns once it runs, or says
+    /// why it does not; then nothing is left of it.
+    pub(crate) fn start<T>(
+        self,
+        ready: impl FnOnce(i32) -> Result<T, Failure>,
+    ) -> Result<(T, OwnedFd), Failure> {
+        let mut ready = Some(ready);
+        if birth::POSSIBLE {
+            let laid = self.laid()?;
+            let (mut told, mut failed, us) = (None, None, std::process::id());
+            let born = birth::share(self.cgroup, || {
+                let pass = || {
+                    told = ready.take().map(|ready| ready(std::process::id() as i32));
+                    // Without us nobody would hold it.
+                    matches!(told, Some(Ok(_))) && std::os::unix::process::parent_id() == us
+                };
+                // SAFETY: we are a child that the parent waits for, with all of its memory.
+                unsafe { child(&self, &laid, pass, |stage, error| failed = Some((stage, error))) }
+            });
+            if let Ok((pid, pidfd)) = born {
+                let failure = match (told, failed) {
+                    (Some(Ok(told)), None) => return Ok((told, pidfd)),
+                    (Some(Err(failure)), _) => failure,
+                    (_, Some((stage, error))) => self.wanted(laid).explain(stage, error),
+                    (None, None) => Failure::new(Code::Internal, "the command was killed before it ran"),
+                };
+                children::reap(pid);
+                return Err(failure);
+            }
+        }
+        let child = self.fork()?;
+        let told = match ready.take() {
+            Some(ready) => ready(child.pid)?,
+            None => return Err(Failure::new(Code::Internal, "a command is started once")),
+        };
+        child.release();
+        Ok((told, child.outcome()?.1))
+    }
+
+    /// Forks. The child has its session, its terminal and its directory, and waits for [`Child::release`].
+    pub(crate) fn fork(self) -> Result<Child, Failure> {
+        let laid = self.laid()?;
         let (ours, theirs) = pair().map_err(|e| Failure::system("cannot make a socket pair", &e))?;
         let (pid, pidfd) = self.clone_or_fork().map_err(|e| Failure::system("cannot fork", &e))?;
         if pid == 0 {
             self.become_it(&laid, Some((&ours, &theirs)));
         }
-        let program = self.program().to_vec();
-        Ok(Child { pid, pidfd, gate: ours, program, candidates: laid.candidates, dir: self.dir })
+        Ok(Child { pid, pidfd, gate: ours, wanted: self.wanted(laid) })
+    }
+
+    fn wanted(self, laid: Laid) -> Wanted {
+        Wanted { program: self.program().to_vec(), candidates: laid.candidates, dir: self.dir }
     }
 
     /// The child at birth in its cgroup; where the system does not offer that, a fork that is moved there.
@@ -108,8 +160,24 @@ impl Command<'_> {
     /// The child's side: becomes the command, and never returns.
     pub(crate) fn become_it(&self, laid: &Laid, gate: Option<(&OwnedFd, &OwnedFd)>) -> ! {
         let gate = gate.map(|(ours, theirs)| (ours.as_raw_fd(), theirs.as_raw_fd()));
+        let pass = || {
+            let Some((ours, theirs)) = gate else { return true };
+            let mut word = 0_u8;
+            // SAFETY: descriptors of our own, and a byte of this frame. Our own copy of the holder's end would keep
+            // the gate from ever closing on us.
+            unsafe {
+                libc::close(ours);
+                libc::read(theirs, (&raw mut word).cast(), 1) == 1
+            }
+        };
+        let report = |stage: Stage, error: i32| {
+            let error = error.to_le_bytes();
+            let bytes = [stage as u8, error[0], error[1], error[2], error[3]];
+            // SAFETY: five bytes of this frame.
+            unsafe { libc::write(gate.map_or(-1, |(_, theirs)| theirs), bytes.as_ptr().cast(), bytes.len()) };
+        };
         // SAFETY: we are the child of a fork, and only system calls on data that was laid out before follow.
-        unsafe { child(self, laid, gate) }
+        unsafe { child(self, laid, pass, report) }
     }
 }
 
@@ -139,26 +207,26 @@ impl Child {
             }
             Ok(_) => {
                 let error = i32::from_le_bytes([report[1], report[2], report[3], report[4]]);
-                Err(self.explain(report[0], &io::Error::from_raw_os_error(error)))
+                let stages = [Stage::Terminal, Stage::Directory];
+                let stage = stages.into_iter().find(|stage| *stage as u8 == report[0]);
+                Err(self.wanted.explain(stage.unwrap_or(Stage::Exec), error))
             }
             Err(error) => Err(Failure::system("cannot hear of the command's start", &error.into())),
         }
     }
+}
 
-    /// Lets the command run. Returns once it does, or says why it cannot; then the child is gone and reaped.
-    pub(crate) fn run(self) -> Result<(i32, OwnedFd), Failure> {
-        self.release();
-        self.outcome()
-    }
-
-    fn explain(&self, stage: u8, error: &io::Error) -> Failure {
-        let dir = self.dir.to_string_lossy();
-        if stage == Stage::Terminal as u8 {
-            return Failure::system("cannot take the terminal", error);
-        }
-        if stage == Stage::Directory as u8 {
-            return Failure::new(Code::NoDirectory, format!("cannot run in {dir:?}: {error}"))
-                .hint("give a directory that exists with -w");
+impl Wanted {
+    fn explain(&self, stage: Stage, error: i32) -> Failure {
+        let error = &io::Error::from_raw_os_error(error);
+        match stage {
+            Stage::Terminal => return Failure::system("cannot take the terminal", error),
+            Stage::Directory => {
+                let dir = self.dir.to_string_lossy();
+                return Failure::new(Code::NoDirectory, format!("cannot run in {dir:?}: {error}"))
+                    .hint("give a directory that exists with -w");
+            }
+            Stage::Exec => {}
         }
         let named =
             self.candidates.last().map_or_else(String::new, |path| path.to_string_lossy().into_owned());
@@ -221,18 +289,25 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Wider than the type that the libc crate gives it.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// Forks with a pidfd, into a cgroup where one is given: moving a process there later would cost milliseconds.
-fn clone(cgroup: Option<RawFd>) -> io::Result<(i32, Option<OwnedFd>)> {
-    let mut pidfd: RawFd = -1;
+/// What `clone3` wants for a child with a pidfd, born into a cgroup where one is given: moving a process there later
+/// would cost milliseconds.
+pub(super) fn clone_args(cgroup: Option<RawFd>, pidfd: *mut RawFd) -> libc::clone_args {
     // SAFETY: all-zero is a legal value of this plain struct.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
     args.flags = libc::CLONE_PIDFD as u64;
     args.exit_signal = libc::SIGCHLD as u64;
-    args.pidfd = &raw mut pidfd as u64;
+    args.pidfd = pidfd as u64;
     if let Some(fd) = cgroup {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = fd as u64;
     }
+    args
+}
+
+/// Forks by that.
+fn clone(cgroup: Option<RawFd>) -> io::Result<(i32, Option<OwnedFd>)> {
+    let mut pidfd: RawFd = -1;
+    let mut args = clone_args(cgroup, &raw mut pidfd);
     let size = std::mem::size_of::<libc::clone_args>();
     // SAFETY: without CLONE_VM this is a fork; this process has one thread, so no lock is held by another.
     match unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size) } {
@@ -243,26 +318,27 @@ fn clone(cgroup: Option<RawFd>) -> io::Result<(i32, Option<OwnedFd>)> {
     }
 }
 
-/// The child's side: never returns.
-unsafe fn child(command: &Command<'_>, laid: &Laid, gate: Option<(RawFd, RawFd)>) -> ! {
-    let (ours, theirs) = gate.unwrap_or((-1, -1));
-    let report = |stage: Stage| -> ! {
-        // SAFETY: reads errno and writes five bytes of this frame to a descriptor; then the process ends.
+/// The child's side: never returns. It passes once it has its session, its terminal and its directory, and reports what
+/// goes wrong: a stage, and the system's error.
+unsafe fn child(
+    command: &Command<'_>,
+    laid: &Laid,
+    pass: impl FnOnce() -> bool,
+    report: impl FnOnce(Stage, i32),
+) -> ! {
+    let fail = |stage: Stage| -> ! {
+        // SAFETY: reads errno; then the process ends.
         unsafe {
-            let error = (*libc::__errno_location()).to_le_bytes();
-            let bytes = [stage as u8, error[0], error[1], error[2], error[3]];
-            libc::write(theirs, bytes.as_ptr().cast(), bytes.len());
+            report(stage, *libc::__errno_location());
             libc::_exit(127)
         }
     };
     // SAFETY: only async-signal-safe calls, on pointers that were made before the fork.
     unsafe {
-        // Our own copy of the holder's end would keep the gate from ever closing on us.
-        libc::close(ours);
         libc::setsid();
         let [input, output, error] = command.stdio;
         if command.control_terminal && libc::ioctl(input, libc::TIOCSCTTY, 0) < 0 {
-            report(Stage::Terminal);
+            fail(Stage::Terminal);
         }
         // Through high numbers first, so that none is overwritten before it was copied.
         let high = [
@@ -272,8 +348,16 @@ unsafe fn child(command: &Command<'_>, laid: &Laid, gate: Option<(RawFd, RawFd)>
         ];
         for (number, from) in high.into_iter().enumerate() {
             if libc::dup2(from, number as i32) < 0 {
-                report(Stage::Terminal);
+                fail(Stage::Terminal);
             }
+        }
+        if libc::chdir(command.dir.as_ptr()) < 0 {
+            fail(Stage::Directory);
+        }
+        // Deaf to all but the last signal until then: in the memory of another, to end at any point would be to leave
+        // it as it happens to be.
+        if !pass() {
+            libc::_exit(127);
         }
         libc::umask(command.umask as libc::mode_t);
         if let Some(soft) = command.descriptors {
@@ -290,15 +374,6 @@ unsafe fn child(command: &Command<'_>, laid: &Laid, gate: Option<(RawFd, RawFd)>
             libc::signal(signal, libc::SIG_DFL);
         }
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-        if libc::chdir(command.dir.as_ptr()) < 0 {
-            report(Stage::Directory);
-        }
-        if theirs >= 0 {
-            let mut word = 0_u8;
-            if libc::read(theirs, (&raw mut word).cast(), 1) != 1 {
-                libc::_exit(127);
-            }
-        }
         let mut worst = libc::ENOENT;
         for candidate in &laid.candidates {
             libc::execve(candidate.as_ptr(), laid.argv.as_ptr(), laid.env.as_ptr());
@@ -313,7 +388,7 @@ unsafe fn child(command: &Command<'_>, laid: &Laid, gate: Option<(RawFd, RawFd)>
             }
         }
         *libc::__errno_location() = worst;
-        report(Stage::Exec)
+        fail(Stage::Exec)
     }
 }
 

@@ -191,7 +191,7 @@ fn begin(
         guest: false,
     };
     let umask = start.umask.unwrap_or(nest.umask);
-    let forked = Command {
+    let command = Command {
         argv,
         env,
         dir: spawn::c_path(start.dir.as_bytes())?,
@@ -200,14 +200,12 @@ fn begin(
         cgroup: tree.group.birthplace(),
         umask,
         descriptors: start.descriptors,
-    }
-    .fork();
-    let ran = forked.and_then(|child| {
-        drop(theirs);
-        tree.group.join(child.pid).map_err(system("cannot put the command into its cgroup"))?;
+    };
+    let ran = command.start(|pid| {
+        tree.group.join(pid).map_err(system("cannot put the command into its cgroup"))?;
         let started = Started {
             holder,
-            command: proc::identity(child.pid, &nest.boot).map_err(system("cannot identify a process"))?,
+            command: proc::identity(pid, &nest.boot).map_err(system("cannot identify a process"))?,
             scope: tree.group.scope(),
             started: now(),
             descriptors: Vec::new(),
@@ -226,8 +224,9 @@ fn begin(
         if let Some(motd) = &start.motd {
             log.append(motd.as_bytes()).map_err(system("cannot write the log"))?;
         }
-        Ok((started, child.run()?.1))
+        Ok(started)
     });
+    drop(theirs);
     // A child that never ran is gone and reaped by now, so its cgroup can go too.
     let (started, pidfd) = ran.inspect_err(|_| tree.group.remove())?;
     Ok(assemble(start, home, Parts { events, signals, listener, channel, log, tree, pidfd, started, umask }))

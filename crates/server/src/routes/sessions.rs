@@ -33,14 +33,14 @@ pub(super) async fn start(
     input::Json(request): input::Json<StartRequest>,
 ) -> Answer<Json<Started>> {
     let engine = app.engine.clone();
-    let work = async move {
+    let work = Box::pin(async move {
         let (session, created) = if request.ensure {
             engine.ensure(request.spec).await?
         } else {
             (engine.start(request.spec).await?, true)
         };
         Ok(Started { session: Session::clone(&session), created })
-    };
+    });
     app.work.carry_out(work).await.map(Json)
 }
 

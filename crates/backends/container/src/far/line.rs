@@ -23,7 +23,7 @@ use wharf_model::Failure;
 
 use super::route::Route;
 use super::tls;
-use crate::endpoint::{Endpoint, Flavour};
+use crate::engine::endpoint::{Endpoint, Flavour};
 
 /// How long it may take to be connected.
 const CONNECT: Duration = Duration::from_secs(15);

@@ -13,9 +13,9 @@ use wharf_model::{Code, Failure, Ticket};
 use super::line::Line;
 use super::load::Load;
 use super::tube::{self, Input, Output};
+use crate::body::mounts::{HOLDER, ROOM};
 use crate::engine::Engine;
-use crate::inspect::FoundState;
-use crate::mounts::{HOLDER, ROOM};
+use crate::engine::inspect::FoundState;
 
 /// Where a holder waits to be told what to start.
 pub(crate) const BIRTH: &str = "/run/wharf/room/birth";

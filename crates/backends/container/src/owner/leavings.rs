@@ -10,7 +10,7 @@ use wharf_backend::Result;
 use wharf_local::held;
 use wharf_model::{Home, SessionId, Ticket};
 
-use crate::endpoint::Endpoint;
+use crate::engine::endpoint::Endpoint;
 use crate::place::Place;
 use crate::private::Private;
 

@@ -5,7 +5,7 @@ use wharf_backend::{Environment, Launch, Probe, Progress, Result};
 use wharf_model::{Capabilities, Code, Failure, Home, SessionId, Spec};
 
 use crate::backend::Options;
-use crate::endpoint::Flavour;
+use crate::engine::endpoint::Flavour;
 use crate::image;
 use crate::place::Place;
 

@@ -6,8 +6,8 @@ use bollard::models::{Mount, MountType};
 use wharf_model::{Code, Container, Failure, Text, Volume};
 
 use crate::berth::Berth;
+use crate::body::worktree;
 use crate::rooms::Rooms;
-use crate::worktree;
 
 /// Where a container has the holder and its room.
 pub(crate) const HOLDER: &str = "/run/wharf/holder";

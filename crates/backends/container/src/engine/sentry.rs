@@ -9,8 +9,8 @@ use futures_util::StreamExt;
 use tokio::sync::{broadcast, watch};
 use wharf_backend::{Frozen, Result};
 
-use crate::endpoint::Endpoint;
 use crate::engine::Engine;
+use crate::engine::endpoint::Endpoint;
 use crate::owner::Owner;
 use crate::place::Place;
 

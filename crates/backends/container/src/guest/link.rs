@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use wharf_backend::{Connection, ExecRequest, Output, Pending, Result, Status, Stop};
 use wharf_model::{Code, ExitRecord, Failure, Millis, Offset, Size, Stats, Ticket};
 
-use crate::endpoint::Endpoint;
+use crate::engine::endpoint::Endpoint;
 use crate::engine::{ASK, Engine};
 use crate::place::Place;
 use crate::private::Private;
