@@ -11,6 +11,7 @@ use crate::{layers, licences, pages, setup};
 pub(crate) fn task(flags: Flags) -> Result<()> {
     flags.finish()?;
     let began = Instant::now();
+    room();
     components()?;
     setup::task(Flags::new(Vec::new()))?;
     step("format", cargo().args(["fmt", "--all", "--check"]))?;
@@ -79,6 +80,20 @@ fn places() -> Result<()> {
         step(&format!("the program on {place}"), run.args(["--locked", "-p", "wharf", "--test", "cli"]))?;
     }
     Ok(())
+}
+
+/// What a run from nothing takes below `target`, and engines and agents besides.
+const ROOM: u64 = 8 << 30;
+
+/// Says so at first where the disk may not do: a build that runs out of it in the middle says odd things.
+fn room() {
+    let Ok(disk) = rustix::fs::statvfs(crate::step::root()) else { return };
+    let free = disk.f_bavail * disk.f_frsize;
+    if free < ROOM {
+        let (free, room) = (free >> 30, ROOM >> 30);
+        println!("little room: {free} GB are free on this disk, and a run from nothing takes up to {room}");
+        println!("hint: `cargo clean`, here and in other clones");
+    }
 }
 
 /// Formatter and linter are parts of the toolchain that a minimal one lacks.
