@@ -1,3 +1,6 @@
+mod hearing;
+mod publishing;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,29 +9,20 @@ use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use wharf_agents::StreamJson;
 use wharf_backend::{Connection, Output, OutputChunk, Status, Stream};
-use wharf_model::{Home, Offset, Report, Size, Source, State};
-use wharf_screen::Signal;
+use wharf_model::{Home, Offset, Report, Size};
 
-use super::attention::{Attention, lock};
-use super::judge::{Judge, Saying};
+use super::attention::Attention;
+use super::judge::Judge;
 use super::prompt::Prompt;
-use super::proof::transcript;
-use super::record::{self, Record};
+use super::record::Record;
 use super::request::Request;
-use super::seen::{Foreground, Seen};
-use super::signals;
-use super::view::{News, View};
+use super::seen::Foreground;
+use super::view::View;
 use crate::guarded::Guarded;
 use crate::handle::Handle;
-use crate::platform;
 use crate::reading::{Following, log_end};
-use crate::shared::{Shared, now};
+use crate::shared::Shared;
 
-/// What weighs this much is the program's own report of its state: OSC 7501.
-const FIRM: u32 = 80;
-
-/// What weighs no more than this is a title, which stands until it is changed.
-const TITLE: u32 = 60;
 /// How long after the last output an agent's attendant that nobody needs goes to sleep.
 const SLEEP: Duration = Duration::from_secs(20);
 /// How long one stays that nobody needs where the command is no agent, whatever it prints.
@@ -45,10 +39,6 @@ const PACE: Duration = Duration::from_millis(10);
 const TICK: Duration = Duration::from_millis(120);
 /// How far an attendant may be behind before it goes on near the end: nobody reads a flood.
 const BEHIND: u64 = 8 << 20;
-/// How long an answer of the terminal may take to be typed.
-const ANSWER: Duration = Duration::from_secs(1);
-/// How long a program may say that it is drawing before it is not believed.
-const DRAWING: Duration = Duration::from_millis(150);
 /// How long a session must look idle before it counts as idle.
 const SETTLE: Duration = Duration::from_millis(300);
 
@@ -266,54 +256,6 @@ impl Attendant {
         }
     }
 
-    /// Begins to follow what the agent says by itself: in a stream of JSON, or in the record that it keeps.
-    async fn listen(&mut self) {
-        let (profile, ticket) = (&self.attention.profile, self.handle.ticket());
-        if !self.tty && profile.streams(&ticket.spec.argv) {
-            self.stream = Some(StreamJson::new(Arc::clone(profile)));
-        }
-        let since = record::since(if ticket.started.0 > 0 { ticket.started } else { ticket.created });
-        let found = transcript(&self.shared, &self.handle, profile, since).await;
-        self.record = found.map(Record::new);
-    }
-
-    async fn read_record(&mut self) {
-        let Some(record) = &mut self.record else { return };
-        let Some(conversation) = record.poll(&self.attention).await else { return };
-        self.shared.update(&self.handle, |session| {
-            session.conversation.get_or_insert(conversation);
-        });
-    }
-
-    /// Takes what the agent printed as JSON.
-    fn streamed(&mut self, offset: Offset, bytes: &[u8]) {
-        let told = self.stream.as_mut().map(|stream| stream.feed(bytes)).unwrap_or_default();
-        self.told(offset, told);
-    }
-
-    /// A last line may have no end.
-    fn stream_ended(&mut self, offset: Offset) {
-        let told = self.stream.as_mut().filter(|_| self.handle.is_over()).map(StreamJson::finish);
-        self.told(offset, told.unwrap_or_default());
-    }
-
-    fn told(&mut self, offset: Offset, told: Vec<wharf_agents::Told>) {
-        for told in told {
-            if let Err(failure) = self.attention.events.add(offset, "stream", &told.kind, told.data) {
-                tracing::warn!(%failure, "an event is lost");
-            }
-            if let Some(state) = told.state {
-                if state == State::Idle {
-                    self.attention.turn_over(false);
-                }
-                let evidence = format!("the stream told {}", told.kind);
-                let movement = format!("{evidence} at {offset:?}");
-                let saying = Saying { state, rule: told.kind, evidence, movement, firm: false };
-                self.judge.hear(Source::Agent, Some(saying), Instant::now());
-            }
-        }
-    }
-
     /// Follows the connection that there is now.
     fn connect(&mut self) -> Option<watch::Receiver<Status>> {
         self.connection = self.handle.ways().connection.clone();
@@ -375,169 +317,6 @@ impl Attendant {
             self.attention.answered_to(to);
             view.offset = to;
         }
-    }
-
-    async fn heard(&mut self, news: News) {
-        let alone = self.status.attached == 0 && self.tty && self.answers;
-        if let Some(connection) = self.connection.as_ref().filter(|_| alone && !news.replies.is_empty()) {
-            let typed = tokio::time::timeout(ANSWER * 2, connection.write(&news.replies, ANSWER)).await;
-            self.attention.typed_now();
-            if !matches!(typed, Ok(Ok(()))) {
-                tracing::debug!(session = %self.handle.id, "an answer of the terminal was not taken");
-            }
-        }
-        for (offset, signal) in news.signals {
-            let Some((kind, data)) = self.event(&signal) else { continue };
-            if let Err(failure) = self.attention.events.add(offset, "terminal", kind, data) {
-                tracing::warn!(%failure, kind, "an event is lost");
-            }
-        }
-    }
-
-    /// What an event says of a signal; nothing where it says nothing new.
-    fn event(&mut self, signal: &Signal) -> Option<(&'static str, serde_json::Value)> {
-        if let Signal::Title(title) = signal {
-            let look = wharf_agents::Look { title, ..Default::default() };
-            self.turned |=
-                self.attention.profile.recognise(&look).iter().any(|found| found.state == State::Working);
-            // A spinner in the title turns many times a second.
-            let words: String = title.chars().filter(|c| c.is_alphanumeric() || *c == ' ').collect();
-            let words = words.trim().to_owned();
-            if words == self.title {
-                return None;
-            }
-            self.title = words;
-        }
-        signals::event(signal)
-    }
-
-    /// Takes what the agent itself said.
-    fn tidings(&mut self) {
-        for told in std::mem::take(&mut *lock(&self.attention.told)) {
-            if let Some(saying) = told.saying() {
-                self.turned |= saying.state == State::Working;
-                if saying.state == State::Idle {
-                    self.attention.turn_over(false);
-                }
-                self.judge.hear(Source::Agent, Some(saying), Instant::now());
-            }
-        }
-    }
-
-    /// Looks, weighs and publishes. Returns when to weigh again.
-    fn publish(&mut self, view: &View) -> Option<Instant> {
-        let session = self.handle.session();
-        if session.state.is_over() {
-            return None;
-        }
-        self.tidings();
-        let at = Instant::now();
-        // A program that is just drawing says so: what stands there meanwhile is no screen. But it may forget to end.
-        if view.screen.modes().synchronized && view.still.elapsed() < DRAWING && self.seen {
-            return Some(at + PACE);
-        }
-        self.seen = true;
-        self.foreground = session.pid.filter(|_| self.tty).and_then(platform::foreground);
-        let sight = view.sight();
-        let look = sight.look(self.foreground);
-        let profile = &self.attention.profile;
-        let mut findings = profile.recognise(&look);
-        if findings.is_empty() && self.foreground.is_some_and(|foreground| foreground.reads) {
-            findings.push(wharf_agents::Finding {
-                state: State::Idle,
-                source: Source::Process,
-                rule: "reads".to_owned(),
-                evidence: "it waits in a read of its terminal".to_owned(),
-                weight: 1,
-            });
-        }
-        let turn = findings.iter().any(|finding| matches!(finding.state, State::Working | State::Asking));
-        let expected = self.attention.expects_turn(std::mem::take(&mut self.turned) || turn);
-        if expected.is_some() {
-            // Screen and title do not show it yet; what the program reports or the processes say is newer than that.
-            let stands = |finding: &&mut wharf_agents::Finding| {
-                finding.state == State::Idle
-                    && (finding.source == Source::Screen
-                        || (finding.source == Source::Terminal && finding.weight <= TITLE))
-            };
-            for idle in findings.iter_mut().filter(stands) {
-                idle.state = State::Working;
-                "submitted".clone_into(&mut idle.rule);
-                "a message was taken, and its turn does not show yet".clone_into(&mut idle.evidence);
-            }
-        }
-        for source in [Source::Terminal, Source::Process, Source::Screen] {
-            let found = findings.iter().find(|finding| finding.source == source);
-            let saying = found.map(|found| {
-                let agree =
-                    findings.iter().filter(|other| other.source == source && other.state == found.state);
-                Saying {
-                    state: found.state,
-                    rule: found.rule.clone(),
-                    evidence: found.evidence.clone(),
-                    movement: agree.map(|other| other.evidence.as_str()).collect::<Vec<_>>().join(" "),
-                    firm: source == Source::Terminal && found.weight >= FIRM,
-                }
-            });
-            self.judge.hear(source, saying, at);
-        }
-        let before = self.judge.report().state;
-        let (new, mut again) = self.judge.decide(at);
-        if let Some(expected) = expected {
-            again = Some(again.map_or(expected, |again| again.min(expected)));
-        }
-        if let Some(report) = new {
-            self.changed(before, &report);
-        }
-        let question = profile.question(&look).map(super::answer::question);
-        let composer = profile.composer(&look);
-        let seen = Seen {
-            offset: view.offset,
-            generation: view.generation,
-            still: view.still,
-            draft: None,
-            composer,
-            question,
-            report: self.judge.report().clone(),
-            claims: self.judge.claims(),
-            decided: self.judge.decided().to_owned(),
-            attached: self.status.attached,
-            last_input: self.status.last_input,
-            rows: sight.rows,
-            cursor: sight.cursor,
-            paste: sight.paste,
-        };
-        let mut seen = seen;
-        if seen.composer.is_none() {
-            seen.draft = self.draft(&seen.before_cursor());
-        }
-        self.attention.seen.send_replace(Some(Arc::new(seen)));
-        again
-    }
-
-    /// What somebody else than us has typed and not submitted.
-    fn draft(&mut self, before: &str) -> Option<String> {
-        let ours = *lock(&self.attention.typed);
-        let typed = self.status.last_input.filter(|at| *at > ours);
-        self.prompt.draft(before, typed.map(|at| now().0.saturating_sub(at.0)), Instant::now())
-    }
-
-    /// Publishes a new state.
-    fn changed(&self, before: State, report: &Report) {
-        self.shared.update(&self.handle, |session| {
-            // An end, or a connection that broke, is known better elsewhere.
-            if matches!(session.state, State::Exited | State::Lost | State::Unknown) {
-                return;
-            }
-            session.state = report.state;
-            session.since = now();
-            session.source = report.source;
-            session.evidence = Some(report.evidence.clone());
-        });
-        let data = json!({
-            "state": report.state, "from": before, "source": report.source, "evidence": report.evidence,
-        });
-        self.attention.note("engine", "state", data);
     }
 
     fn answer(view: &mut View, request: Request) {

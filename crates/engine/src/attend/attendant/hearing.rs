@@ -1,0 +1,116 @@
+//! What is heard of an agent: from its terminal, its stream, its record and itself.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wharf_agents::StreamJson;
+use wharf_model::{Offset, Source, State};
+use wharf_screen::Signal;
+
+use super::Attendant;
+use crate::attend::attention::lock;
+use crate::attend::judge::Saying;
+use crate::attend::proof::transcript;
+use crate::attend::record::{self, Record};
+use crate::attend::signals;
+use crate::attend::view::News;
+
+/// How long an answer of the terminal may take to be typed.
+const ANSWER: Duration = Duration::from_secs(1);
+
+impl Attendant {
+    /// Begins to follow what the agent says by itself: in a stream of JSON, or in the record that it keeps.
+    pub(super) async fn listen(&mut self) {
+        let (profile, ticket) = (&self.attention.profile, self.handle.ticket());
+        if !self.tty && profile.streams(&ticket.spec.argv) {
+            self.stream = Some(StreamJson::new(Arc::clone(profile)));
+        }
+        let since = record::since(if ticket.started.0 > 0 { ticket.started } else { ticket.created });
+        let found = transcript(&self.shared, &self.handle, profile, since).await;
+        self.record = found.map(Record::new);
+    }
+
+    pub(super) async fn read_record(&mut self) {
+        let Some(record) = &mut self.record else { return };
+        let Some(conversation) = record.poll(&self.attention).await else { return };
+        self.shared.update(&self.handle, |session| {
+            session.conversation.get_or_insert(conversation);
+        });
+    }
+
+    /// Takes what the agent printed as JSON.
+    pub(super) fn streamed(&mut self, offset: Offset, bytes: &[u8]) {
+        let told = self.stream.as_mut().map(|stream| stream.feed(bytes)).unwrap_or_default();
+        self.told(offset, told);
+    }
+
+    /// A last line may have no end.
+    pub(super) fn stream_ended(&mut self, offset: Offset) {
+        let told = self.stream.as_mut().filter(|_| self.handle.is_over()).map(StreamJson::finish);
+        self.told(offset, told.unwrap_or_default());
+    }
+
+    fn told(&mut self, offset: Offset, told: Vec<wharf_agents::Told>) {
+        for told in told {
+            if let Err(failure) = self.attention.events.add(offset, "stream", &told.kind, told.data) {
+                tracing::warn!(%failure, "an event is lost");
+            }
+            if let Some(state) = told.state {
+                if state == State::Idle {
+                    self.attention.turn_over(false);
+                }
+                let evidence = format!("the stream told {}", told.kind);
+                let movement = format!("{evidence} at {offset:?}");
+                let saying = Saying { state, rule: told.kind, evidence, movement, firm: false };
+                self.judge.hear(Source::Agent, Some(saying), Instant::now());
+            }
+        }
+    }
+
+    pub(super) async fn heard(&mut self, news: News) {
+        let alone = self.status.attached == 0 && self.tty && self.answers;
+        if let Some(connection) = self.connection.as_ref().filter(|_| alone && !news.replies.is_empty()) {
+            let typed = tokio::time::timeout(ANSWER * 2, connection.write(&news.replies, ANSWER)).await;
+            self.attention.typed_now();
+            if !matches!(typed, Ok(Ok(()))) {
+                tracing::debug!(session = %self.handle.id, "an answer of the terminal was not taken");
+            }
+        }
+        for (offset, signal) in news.signals {
+            let Some((kind, data)) = self.event(&signal) else { continue };
+            if let Err(failure) = self.attention.events.add(offset, "terminal", kind, data) {
+                tracing::warn!(%failure, kind, "an event is lost");
+            }
+        }
+    }
+
+    /// What an event says of a signal; nothing where it says nothing new.
+    fn event(&mut self, signal: &Signal) -> Option<(&'static str, serde_json::Value)> {
+        if let Signal::Title(title) = signal {
+            let look = wharf_agents::Look { title, ..Default::default() };
+            self.turned |=
+                self.attention.profile.recognise(&look).iter().any(|found| found.state == State::Working);
+            // A spinner in the title turns many times a second.
+            let words: String = title.chars().filter(|c| c.is_alphanumeric() || *c == ' ').collect();
+            let words = words.trim().to_owned();
+            if words == self.title {
+                return None;
+            }
+            self.title = words;
+        }
+        signals::event(signal)
+    }
+
+    /// Takes what the agent itself said.
+    pub(super) fn tidings(&mut self) {
+        for told in std::mem::take(&mut *lock(&self.attention.told)) {
+            if let Some(saying) = told.saying() {
+                self.turned |= saying.state == State::Working;
+                if saying.state == State::Idle {
+                    self.attention.turn_over(false);
+                }
+                self.judge.hear(Source::Agent, Some(saying), Instant::now());
+            }
+        }
+    }
+}
