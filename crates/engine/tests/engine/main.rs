@@ -11,6 +11,7 @@ mod environments;
 mod history;
 mod lifecycle;
 mod names;
+mod pausing;
 mod pipes;
 mod place;
 mod policies;
