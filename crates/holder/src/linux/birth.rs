@@ -20,7 +20,7 @@ const STACK: usize = 256 << 10;
 const GUARD: usize = 4 << 10;
 
 /// Whether this system can do it; a start is done by a fork where not.
-pub(crate) const POSSIBLE: bool = cfg!(target_arch = "x86_64");
+pub(crate) const POSSIBLE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
 /// Lets a child do its work in our memory, and waits until it has run another program or ended. It must do one of them.
 ///
@@ -83,7 +83,38 @@ unsafe fn enter(
     told
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+unsafe fn enter(
+    args: *const libc::clone_args,
+    begin: extern "C" fn(*mut c_void) -> !,
+    work: *mut c_void,
+) -> isize {
+    let told: isize;
+    // SAFETY: the kernel leaves all registers but one as they were, in the child too, where the stack is another.
+    // The child never comes back from the call.
+    unsafe {
+        std::arch::asm!(
+            "svc #0",
+            "cbnz x0, 2f",
+            "mov x29, xzr",
+            "mov x30, xzr",
+            "mov x0, x20",
+            "blr x21",
+            "brk #1",
+            "2:",
+            inlateout("x0") args => told,
+            in("x1") std::mem::size_of::<libc::clone_args>(),
+            in("x8") libc::SYS_clone3,
+            in("x20") work,
+            in("x21") begin,
+            // The call is the child's alone, but it is a call.
+            lateout("x30") _,
+        );
+    }
+    told
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 unsafe fn enter(
     _args: *const libc::clone_args,
     _begin: extern "C" fn(*mut c_void) -> !,
@@ -116,7 +147,7 @@ impl Drop for Stack {
     }
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod tests {
     use super::*;
     use crate::linux::children;
