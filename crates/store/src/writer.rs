@@ -35,6 +35,8 @@ pub(crate) struct Queue {
     dropped: bool,
     /// When the oldest change that is not written came.
     since: Option<Instant>,
+    /// Whether something is to be removed, which does not wait for others.
+    removed: bool,
 }
 
 /// The queue between the handles and the thread.
@@ -57,9 +59,11 @@ impl Mailbox {
                 tracing::error!("the store is far behind: the oldest changes are left to the next start");
             }
         }
+        // What was removed must not be found again, should we be killed: nobody would know of its end.
+        let removed = matches!(change, Change::Remove) && !std::mem::replace(&mut queue.removed, true);
         queue.changes.insert(id, change);
-        if queue.since.is_none() {
-            queue.since = Some(Instant::now());
+        if queue.since.is_none() || removed {
+            queue.since.get_or_insert_with(Instant::now);
             self.arrived.notify_one();
         }
     }
@@ -82,7 +86,7 @@ impl Writer {
         loop {
             let mut queue = self.mailbox.lock();
             loop {
-                let gathered = queue.since.map(|since| since + GATHER);
+                let gathered = queue.since.map(|since| if queue.removed { since } else { since + GATHER });
                 let at = retry.map(|(at, _)| at).or(gathered);
                 let due = at.is_none_or(|at| Instant::now() >= at);
                 let urgent = !queue.questions.is_empty() || !queue.flushes.is_empty() || queue.closed;
@@ -94,7 +98,7 @@ impl Writer {
                 queue =
                     self.mailbox.arrived.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
             }
-            queue.since = None;
+            (queue.since, queue.removed) = (None, false);
             let changes = std::mem::take(&mut queue.changes);
             let questions = std::mem::take(&mut queue.questions);
             let flushes = std::mem::take(&mut queue.flushes);
