@@ -19,9 +19,6 @@ const STACK: usize = 256 << 10;
 /// What lies below it and cannot be touched.
 const GUARD: usize = 4 << 10;
 
-/// Whether this system can do it; a start is done by a fork where not.
-pub(crate) const POSSIBLE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
-
 /// Lets a child do its work in our memory, and waits until it has run another program or ended. It must do one of them.
 ///
 /// It is born into a cgroup where one is given. On an error nothing was done.
@@ -52,7 +49,6 @@ where
 
 /// `clone3`, after which the child calls `begin` on the stack that it was given. Returns in the parent alone: a pid, or
 /// an error below zero.
-#[cfg(target_arch = "x86_64")]
 unsafe fn enter(
     args: *const libc::clone_args,
     begin: extern "C" fn(*mut c_void) -> !,
@@ -61,6 +57,7 @@ unsafe fn enter(
     let told: isize;
     // SAFETY: the kernel leaves all registers but three as they were, in the child too, where the stack is another.
     // The child never comes back from the call.
+    #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::asm!(
             "syscall",
@@ -80,18 +77,8 @@ unsafe fn enter(
             lateout("r11") _,
         );
     }
-    told
-}
-
-#[cfg(target_arch = "aarch64")]
-unsafe fn enter(
-    args: *const libc::clone_args,
-    begin: extern "C" fn(*mut c_void) -> !,
-    work: *mut c_void,
-) -> isize {
-    let told: isize;
-    // SAFETY: the kernel leaves all registers but one as they were, in the child too, where the stack is another.
-    // The child never comes back from the call.
+    // SAFETY: the same; here all registers but one.
+    #[cfg(target_arch = "aarch64")]
     unsafe {
         std::arch::asm!(
             "svc #0",
@@ -111,16 +98,13 @@ unsafe fn enter(
             lateout("x30") _,
         );
     }
+    // Elsewhere nobody has written it yet, and a start is done by a fork.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        let _ = (args, begin, work);
+        told = -libc::ENOSYS as isize;
+    }
     told
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-unsafe fn enter(
-    _args: *const libc::clone_args,
-    _begin: extern "C" fn(*mut c_void) -> !,
-    _work: *mut c_void,
-) -> isize {
-    -libc::ENOSYS as isize
 }
 
 struct Stack {

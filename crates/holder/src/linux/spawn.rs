@@ -90,30 +90,28 @@ impl Command<'_> {
         self,
         ready: impl FnOnce(i32) -> Result<T, Failure>,
     ) -> Result<(T, OwnedFd), Failure> {
-        let mut ready = Some(ready);
-        if birth::POSSIBLE {
-            let laid = self.laid()?;
-            let (mut told, mut failed, us) = (None, None, std::process::id());
-            let born = birth::share(self.cgroup, || {
-                let pass = || {
-                    told = ready.take().map(|ready| ready(std::process::id() as i32));
-                    // Without us nobody would hold it.
-                    matches!(told, Some(Ok(_))) && std::os::unix::process::parent_id() == us
-                };
-                // SAFETY: we are a child that the parent waits for, with all of its memory.
-                unsafe { child(&self, &laid, pass, |stage, error| failed = Some((stage, error))) }
-            });
-            if let Ok((pid, pidfd)) = born {
-                let failure = match (told, failed) {
-                    (Some(Ok(told)), None) => return Ok((told, pidfd)),
-                    (Some(Err(failure)), _) => failure,
-                    (_, Some((stage, error))) => self.wanted(laid).explain(stage, error),
-                    (None, None) => Failure::new(Code::Internal, "the command was killed before it ran"),
-                };
-                children::reap(pid);
-                return Err(failure);
-            }
+        let (laid, mut ready) = (self.laid()?, Some(ready));
+        let (mut told, mut failed, us) = (None, None, std::process::id());
+        let born = birth::share(self.cgroup, || {
+            let pass = || {
+                told = ready.take().map(|ready| ready(std::process::id() as i32));
+                // Without us nobody would hold it.
+                matches!(told, Some(Ok(_))) && std::os::unix::process::parent_id() == us
+            };
+            // SAFETY: we are a child that the parent waits for, with all of its memory.
+            unsafe { child(&self, &laid, pass, |stage, error| failed = Some((stage, error))) }
+        });
+        if let Ok((pid, pidfd)) = born {
+            let failure = match (told, failed) {
+                (Some(Ok(told)), None) => return Ok((told, pidfd)),
+                (Some(Err(failure)), _) => failure,
+                (_, Some((stage, error))) => self.wanted(laid).explain(stage, error),
+                (None, None) => Failure::new(Code::Internal, "the command was killed before it ran"),
+            };
+            children::reap(pid);
+            return Err(failure);
         }
+        // Not every place lets us: a child of its own waits at a gate instead.
         let child = self.fork()?;
         let told = match ready.take() {
             Some(ready) => ready(child.pid)?,
