@@ -3,6 +3,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::Path;
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wharf_model::{ExitRecord, Failure, Home, Name, SessionId, Ticket};
@@ -46,7 +47,8 @@ pub(crate) fn rooms(home: &Home) -> Result<()> {
 fn apart(parent: &Path, room: &Path) {
     let new = parent.join(format!(".{:016x}", random().unwrap_or_default()));
     let made = platform::apart(parent, || DirBuilder::new().mode(0o700).create(&new));
-    if made.is_ok() && fs::rename(&new, room).is_err() {
+    // Not over one that another daemon has just made, and may be about to use.
+    if made.is_ok() && renameat_with(CWD, &new, CWD, room, RenameFlags::NOREPLACE).is_err() {
         let _ = fs::remove_dir(&new);
     }
 }
