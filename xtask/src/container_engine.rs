@@ -21,7 +21,7 @@ const IMAGE_ROOT: &str = r#"
     for name in sh sleep cat echo; do ln -s busybox "$1/bin/$name"; done
     tar -C "$1" -c ."#;
 /// How long an engine may take to come up, and to go.
-const PATIENCE: Duration = Duration::from_secs(90);
+const ENGINE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The engine.
 pub(crate) struct ContainerEngine {
@@ -76,7 +76,7 @@ impl ContainerEngine {
         keeper.args(["-c", KEEPER, "wharf-engine", kind.name()]).arg(dir.path());
         let keeper = keeper.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let engine = Self { kind, users: Some(users), keeper, dir };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + ENGINE_TIMEOUT;
         while !engine.command(&["version"]).output()?.status.success() {
             if Instant::now() > deadline {
                 let log = std::fs::read_to_string(engine.dir.path().join("log")).unwrap_or_default();

@@ -14,16 +14,16 @@ use serde_json::json;
 use crate::flags::Flags;
 
 /// Every numbered line has this many bytes, the newline included.
-pub(crate) const LINE: usize = 100;
+pub(crate) const LINE_LEN: usize = 100;
 
 /// How often the counter writes.
-pub(crate) const TICK: Duration = Duration::from_millis(10);
+pub(crate) const WRITE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// At most this many lines go out in one write: what a stall held back comes in pieces.
-const MOST: u64 = 640;
+const MAX_LINES_PER_WRITE: u64 = 640;
 
 /// Gaps between writes are counted by the millisecond, up to this.
-const GAPS: usize = 10_000;
+const MAX_GAP_MILLIS: usize = 10_000;
 
 /// `xtask counter --rate BYTES [--report FILE]`: lives until it is told `exit CODE`.
 pub(crate) fn task(mut flags: Flags) -> Result<()> {
@@ -47,10 +47,10 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
     let mut out = io::stdout().lock();
     let began = Instant::now();
     let mut written = 0_u64;
-    let mut gaps = vec![0_u64; GAPS];
+    let mut gaps = vec![0_u64; MAX_GAP_MILLIS];
     let mut last = began;
     loop {
-        let order = match orders.recv_timeout(TICK) {
+        let order = match orders.recv_timeout(WRITE_INTERVAL) {
             Ok(order) => Some(order),
             Err(RecvTimeoutError::Timeout) => None,
             // Nobody can ever tell it to exit again: it does so itself, as an agent without input would.
@@ -69,15 +69,15 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
         if let Some(line) = order {
             writeln!(batch, "got {line}")?;
         }
-        let due = (began.elapsed().as_secs_f64() * rate as f64) as u64 / LINE as u64;
-        let upto = due.min(written + MOST);
+        let due = (began.elapsed().as_secs_f64() * rate as f64) as u64 / LINE_LEN as u64;
+        let upto = due.min(written + MAX_LINES_PER_WRITE);
         batch.extend((written + 1..=upto).flat_map(numbered));
         written = written.max(upto);
         if !batch.is_empty() {
             out.write_all(&batch)?;
             out.flush()?;
             let gap = last.elapsed().as_millis() as usize;
-            gaps[gap.min(GAPS - 1)] += 1;
+            gaps[gap.min(MAX_GAP_MILLIS - 1)] += 1;
             last = Instant::now();
         }
     }
@@ -86,7 +86,7 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
 /// Line number `number`, from 1.
 pub(crate) fn numbered(number: u64) -> Vec<u8> {
     let mut line = format!("{number:010} ").into_bytes();
-    line.extend((line.len()..LINE - 1).map(|at| b'a' + (number as usize + at) as u8 % 26));
+    line.extend((line.len()..LINE_LEN - 1).map(|at| b'a' + (number as usize + at) as u8 % 26));
     line.push(b'\n');
     line
 }

@@ -1,3 +1,5 @@
+//! Parses the flags of a task, and refuses unknown ones.
+
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};

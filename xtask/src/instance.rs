@@ -1,3 +1,5 @@
+//! Runs `wharf` in an instance of its own, and ends everything that it started.
+
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -112,9 +114,14 @@ impl Instance {
     }
 }
 
-/// However a run ends, what it started goes. All of it carries the mark of a directory that is ours alone.
+/// However a run ends, what it started goes. Wharf ends its sessions, as only it knows their cgroups; whatever is left of a
+/// run that went wrong carries the mark of a directory that is ours alone.
 impl Drop for Instance {
     fn drop(&mut self) {
+        if self.home.path().join(".local/state/wharf/sessions").exists() {
+            let _ = self.try_run(&["kill", "--all"]);
+            let _ = self.try_run(&["daemon", "stop"]);
+        }
         for _ in 0..50 {
             let left = self.processes();
             if left.is_empty() {

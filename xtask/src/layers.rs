@@ -1,3 +1,5 @@
+//! `cargo xtask layers`: checks that crate dependencies point downwards only.
+
 use anyhow::{Result, bail};
 
 use crate::flags::Flags;
@@ -6,6 +8,8 @@ use crate::metadata::{self, Package};
 /// The height of each crate. A dependency must stand lower than what depends on it.
 const RANKS: &[(&str, u32)] = &[
     ("wharf-model", 0),
+    // Below all that touches a session's files.
+    ("wharf-boundary", 0),
     ("wharf-log", 1),
     ("wharf-backend", 1),
     // Small and alone: it is part of a program that runs in any image.
@@ -35,13 +39,24 @@ const RANKS: &[(&str, u32)] = &[
 /// Crates that may use only some of what stands below them.
 const NARROW: &[(&str, &[&str])] = &[
     // The wire is a contract of its own: it knows plain data, and the holder that starts a daemon from inside a session.
-    ("wharf-api", &["wharf-model", "wharf-holder"]),
+    ("wharf-api", &["wharf-model", "wharf-boundary", "wharf-holder"]),
     // The command line is a client. `logs` and `attach` read files and holders; nothing reaches the engine.
-    ("wharf-cli", &["wharf-model", "wharf-log", "wharf-holder", "wharf-api", "wharf-archive"]),
+    (
+        "wharf-cli",
+        &["wharf-model", "wharf-boundary", "wharf-log", "wharf-holder", "wharf-api", "wharf-archive"],
+    ),
     // What everything else runs on top of must not know any backend.
     (
         "wharf-engine",
-        &["wharf-model", "wharf-log", "wharf-backend", "wharf-store", "wharf-screen", "wharf-agents"],
+        &[
+            "wharf-model",
+            "wharf-boundary",
+            "wharf-log",
+            "wharf-backend",
+            "wharf-store",
+            "wharf-screen",
+            "wharf-agents",
+        ],
     ),
 ];
 
@@ -135,9 +150,10 @@ mod tests {
             licence: None,
             dependencies: dependencies
                 .iter()
-                .map(|(name, dev)| Dependency { name: (*name).into(), dev: *dev })
+                .map(|(name, dev)| Dependency { name: (*name).into(), dev: *dev, ..Dependency::default() })
                 .collect(),
             ours: true,
+            ..Package::default()
         }
     }
 

@@ -1,3 +1,5 @@
+//! Checks every dependency's SPDX expression against `deny.toml`.
+
 use anyhow::{Context, Result, bail};
 
 use crate::flags::Flags;

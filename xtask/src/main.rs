@@ -7,16 +7,22 @@ mod container_engine;
 mod counter;
 mod cycles;
 mod flags;
+mod hostile;
 mod instance;
 mod layers;
 mod licences;
 mod metadata;
 mod pages;
 mod process;
+mod publish;
 mod random;
+mod run;
+mod runner;
 mod setup;
 mod step;
+mod supply;
 mod test;
+mod test_home;
 
 use std::process::ExitCode;
 
@@ -40,10 +46,24 @@ const TASKS: &[Task] = &[
         about: "check the licence of every dependency against deny.toml",
         run: licences::task,
     },
-    Task { name: "pages", about: "check that the tests which the docs name exist", run: pages::task },
+    Task {
+        name: "supply",
+        about: "check where every dependency comes from: bans, sources, yanked versions",
+        run: supply::task,
+    },
+    Task {
+        name: "pages",
+        about: "check the tests that the docs name, and the first line of every source file",
+        run: pages::task,
+    },
+    Task {
+        name: "publish",
+        about: "pack every crate as for a registry, and send none; `--verify` builds what was packed",
+        run: publish::task,
+    },
     Task {
         name: "chaos",
-        about: "kill the daemon or holders under load, then account for every line",
+        about: "kill the daemon, holders or everything under load, then account for every line",
         run: chaos::task,
     },
     Task {
@@ -60,6 +80,11 @@ const TASKS: &[Task] = &[
         name: "bench",
         about: "measure Wharf beside tmux, dtach, screen and a bare C floor",
         run: bench::task,
+    },
+    Task {
+        name: "hostile",
+        about: "measure what others wait while sessions misbehave in every way at once",
+        run: hostile::task,
     },
     Task { name: "counter", about: "the agent that the chaos run starts", run: counter::task },
 ];

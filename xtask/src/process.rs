@@ -1,6 +1,6 @@
 //! What `/proc` says of processes.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -36,6 +36,28 @@ fn all() -> Vec<i32> {
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// Every process but us that has this text in its environment, its command line or its directory's path.
+pub(crate) fn mentioning(text: &OsStr) -> Vec<i32> {
+    let own = std::process::id() as i32;
+    all().into_iter().filter(|pid| *pid != own && lives(*pid) && mentions(*pid, text)).collect()
+}
+
+fn mentions(pid: i32, text: &OsStr) -> bool {
+    let has = |bytes: &[u8]| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    let file = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let dir = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+    has(&file("environ")) || has(&file("cmdline")) || has(dir.as_os_str().as_bytes())
+}
+
+/// Kills a process if it still mentions that text.
+pub(crate) fn kill_if_mentioning(pid: i32, text: &OsStr) {
+    let Some(number) = Pid::from_raw(pid) else { return };
+    let Ok(handle) = pidfd_open(number, PidfdFlags::empty()) else { return };
+    if mentions(pid, text) {
+        let _ = pidfd_send_signal(handle, Signal::KILL);
+    }
+}
+
 /// Every process that a process started, and those that they did, at any depth.
 pub(crate) fn descendants(of: i32) -> Vec<i32> {
     let parents: Vec<(i32, i32)> =
@@ -47,6 +69,27 @@ pub(crate) fn descendants(of: i32) -> Vec<i32> {
         next += 1;
     }
     found.split_off(1)
+}
+
+/// Every process of that name.
+pub(crate) fn named(name: &str) -> Vec<i32> {
+    let is =
+        |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_end() == name);
+    all().into_iter().filter(is).collect()
+}
+
+/// Its parent.
+pub(crate) fn parent(pid: i32) -> Option<i32> {
+    stat(pid).ok()?.get(1)?.parse().ok()
+}
+
+/// Whether a process has the outer side of that terminal open.
+pub(crate) fn has_terminal(pid: i32, number: &str) -> bool {
+    let wanted = format!("tty-index:\t{number}");
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else { return false };
+    entries.flatten().any(|entry| {
+        fs::read_to_string(entry.path()).is_ok_and(|text| text.lines().any(|line| line == wanted))
+    })
 }
 
 /// The program that a process runs.
@@ -149,11 +192,19 @@ mod tests {
         let errors = std::fs::File::create(dir.path().join("errors")).unwrap();
         let mut other = Command::new("sleep").arg("61").env_clear().stderr(errors).spawn().unwrap();
         let pid = child.id() as i32;
-        let mut found = mark.carriers();
-        found.sort_unstable();
         let mut expected = [pid, other.id() as i32];
         expected.sort_unstable();
-        assert_eq!(found, expected);
+        // `spawn` returns while the kernel still builds the new program: its environment reads as empty until then.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        loop {
+            let mut found = mark.carriers();
+            found.sort_unstable();
+            if found == expected {
+                break;
+            }
+            assert!(std::time::Instant::now() < deadline, "{found:?} are not {expected:?}");
+            std::thread::yield_now();
+        }
         other.kill().unwrap();
         other.wait().unwrap();
         assert!(lives(pid));

@@ -1,3 +1,5 @@
+//! Generates random numbers that a seed repeats.
+
 /// Random numbers that a seed repeats (xorshift64*).
 pub(crate) struct Random(u64);
 

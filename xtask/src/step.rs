@@ -1,3 +1,6 @@
+//! Runs the commands of a task, and finds cargo, the repository and programs.
+
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -7,7 +10,7 @@ use anyhow::{Context, Result, bail};
 /// The cargo that runs us.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(root());
+    command.current_dir(root()).env("PATH", search_path());
     command
 }
 
@@ -22,10 +25,21 @@ pub(crate) fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false" && value != "0")
 }
 
-/// Whether a program is found in PATH.
+/// PATH, and the directories of the system's servers, which an ordinary user's has not: `sshd` is there and runs for anybody.
+pub(crate) fn search_path() -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    for dir in ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from) {
+        if !dirs.contains(&dir) {
+            dirs.push(dir);
+        }
+    }
+    std::env::join_paths(dirs).unwrap_or(path)
+}
+
+/// Whether a program is found in the search path.
 pub(crate) fn has(program: &str) -> bool {
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
+    std::env::split_paths(&search_path()).any(|dir| dir.join(program).is_file())
 }
 
 /// Runs one step, says what it is and how long it took.

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use wharf_agents::{Look, Profiles};
+use wharf_agents::{Look, Profiles, ProjectFile};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -15,7 +15,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rows: Vec<String> = screen.lines().map(|row| row.trim_end().to_owned()).collect();
     let look =
         Look { rows: &rows, cursor: (row.parse()?, column.parse()?), title: &title, ..Look::default() };
-    let profile = Profiles::load(None, Some(&std::env::current_dir()?))?.named(&agent)?;
+    // Whoever writes a profile trusts what stands here.
+    let project = match ProjectFile::find(&std::env::current_dir()?, None) {
+        Some(Ok(file)) => Some(Profiles::consider(None, &file, true)?),
+        _ => None,
+    };
+    for told in project.iter().flat_map(wharf_model::Project::told) {
+        eprintln!("{told}");
+    }
+    let profile = Profiles::load(None, project.as_ref())?.named(&agent)?;
     let findings = profile.recognise(&look);
     for finding in &findings {
         println!("{:3} {:8} {}: {}", finding.weight, finding.state.as_str(), finding.rule, finding.evidence);

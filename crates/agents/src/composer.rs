@@ -1,3 +1,5 @@
+//! Finds an agent's input box on the screen and reads the text that stands in it.
+
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};

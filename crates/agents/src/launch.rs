@@ -1,3 +1,5 @@
+//! Builds an agent's command line: a new conversation, an old one, or a copy of one.
+
 use serde::Deserialize;
 use wharf_model::{Code, Conversation, Failure, Text};
 
@@ -24,6 +26,18 @@ pub struct LaunchRules {
     pub chosen: Vec<String>,
     /// First arguments that are commands of the program and not a conversation.
     pub commands: Vec<String>,
+    /// What to do in order to get the program, for people.
+    pub install: Option<String>,
+    /// How a prompt that is kept in a file reaches it; not at all when absent.
+    pub prompt: Option<PromptWay>,
+}
+
+/// How a prompt in a file reaches an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PromptWay {
+    /// It is the first message of the conversation, typed and receipted as any other.
+    Message,
 }
 
 /// A command line that is ready to run.

@@ -9,6 +9,9 @@
 //! [`Profile::prepare`] makes a text safe to hand over. Files are touched in three places: loading profiles,
 //! [`hooks`], and [`Transcript`].
 
+mod answer;
+mod budget;
+mod careful;
 mod composer;
 pub mod hooks;
 mod launch;
@@ -21,30 +24,38 @@ mod prepare;
 mod profile;
 mod profiles;
 mod program;
+mod project_file;
 mod question;
 mod received;
 mod recognise;
 mod region;
+mod retry;
 mod rule;
 mod shape;
 mod stream;
 mod told;
 mod transcript;
+mod trust;
 
+pub use answer::AnswerRules;
+pub use budget::{Budget, MAX_LOOK_TIME};
 pub use composer::{Composer, Locator};
-pub use launch::{Launch, LaunchRules};
+pub use launch::{Launch, LaunchRules, PromptWay};
 pub use look::Look;
 pub use pattern::Pattern;
 pub use place::Lookup;
 pub use prepare::{Care, Prepared, TextRules};
 pub use profile::{Keys, Profile, Queueing, Variables};
 pub use profiles::Profiles;
+pub use project_file::{MAX_PROJECT_FILE_LEN, PROJECT_FILE, ProjectFile, Refused};
 pub use question::{Asked, Choice, ChoiceKind, FixedChoice, Question};
 pub use received::Change;
 pub use recognise::Finding;
 pub use region::Region;
+pub use retry::RetryRules;
 pub use rule::{Rule, Seen};
 pub use shape::{Expected, Path, Paths, Shape};
 pub use stream::{StreamJson, StreamRules};
 pub use told::Told;
 pub use transcript::{Transcript, TranscriptRules};
+pub use trust::Trust;

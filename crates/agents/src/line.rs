@@ -1,7 +1,9 @@
+//! Splits a byte stream into lines of JSON, and cuts giant strings so that memory stays bounded.
+
 /// A string of JSON longer than this loses its end.
-const LONGEST_STRING: usize = 1 << 20;
+const MAX_STRING_LEN: usize = 1 << 20;
 /// A line that is still longer than this, with its strings cut, loses its own.
-const LONGEST_LINE: usize = 16 << 20;
+const MAX_LINE_LEN: usize = 16 << 20;
 
 /// One line, and how many bytes were left out of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +55,11 @@ impl Lines {
         lines
     }
 
+    /// How many bytes of a line without an end are kept.
+    pub(crate) fn pending(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// A last line without an end.
     pub(crate) fn finish(&mut self) -> Option<Line> {
         (!self.bytes.is_empty()).then(|| self.take())
@@ -82,7 +89,7 @@ impl Lines {
                 }
             },
         };
-        if keep && self.bytes.len() < LONGEST_LINE {
+        if keep && self.bytes.len() < MAX_LINE_LEN {
             self.bytes.push(byte);
         } else {
             self.cut += 1;
@@ -103,7 +110,7 @@ impl Inside {
             return Step::End;
         }
         self.length += 1;
-        if whole && self.length > LONGEST_STRING {
+        if whole && self.length > MAX_STRING_LEN {
             self.cutting = true;
         }
         self.escape = match (self.escape, byte) {
@@ -140,7 +147,7 @@ mod tests {
         assert_eq!(got.len(), 2);
         let value: serde_json::Value = serde_json::from_str(&got[0].text).expect("still JSON");
         assert_eq!(value["b"], 1);
-        assert_eq!(value["a"].as_str().map(str::len), Some(LONGEST_STRING));
+        assert_eq!(value["a"].as_str().map(str::len), Some(MAX_STRING_LEN));
         assert_eq!(got[0].cut, (2 << 20) + 2);
         assert_eq!(got[1], Line { text: "{\"c\":2}".into(), cut: 0 });
     }
@@ -149,7 +156,7 @@ mod tests {
     fn a_cut_never_splits_an_escape() {
         for unit in ["\\ud83d\\ude00", "\\n", "\\\\", "é", "\\\"", "😀"] {
             let text =
-                format!("{{\"a\":\"{}\",\"b\":1}}\n", unit.repeat((LONGEST_STRING / unit.len()) + 100));
+                format!("{{\"a\":\"{}\",\"b\":1}}\n", unit.repeat((MAX_STRING_LEN / unit.len()) + 100));
             let got = Lines::default().feed(text.as_bytes());
             let value: serde_json::Value = serde_json::from_str(&got[0].text).expect(unit);
             assert_eq!(value["b"], 1, "{unit}");
@@ -164,10 +171,10 @@ mod tests {
         for _ in 0..40 {
             assert_eq!(lines.feed(&vec![b'['; 1 << 20]), []);
         }
-        assert!(lines.bytes.len() <= LONGEST_LINE);
+        assert!(lines.bytes.len() <= MAX_LINE_LEN);
         let got = lines.feed(b"\n{}\n");
         assert_eq!(got.len(), 2);
-        assert_eq!(got[0].cut, (40 << 20) - LONGEST_LINE as u64);
+        assert_eq!(got[0].cut, (40 << 20) - MAX_LINE_LEN as u64);
         assert_eq!(got[1].text, "{}");
     }
 }

@@ -1,3 +1,5 @@
+//! Defines the input of every rule: the screen's rows, the cursor, and the terminal's signals.
+
 /// What is seen of a session: its screen and the signals of its terminal.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Look<'a> {

@@ -1,3 +1,5 @@
+//! Merges TOML tables, so that one profile can override parts of another.
+
 use toml::{Table, Value};
 
 /// Puts one table over another: tables join, everything else is replaced.

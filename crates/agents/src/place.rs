@@ -1,3 +1,5 @@
+//! Expands variables and `~` in the paths that a profile names.
+
 use std::path::PathBuf;
 
 /// The value of a variable, as the session's command has it.
@@ -29,7 +31,35 @@ pub(crate) fn expanded(template: &str, lookup: &Lookup<'_>) -> Option<String> {
     }
 }
 
-/// The same, as a path.
+/// A pattern of files in two parts: the agent's directory, which the user may have put behind links, and the rest, in
+/// which nothing but names and patterns stands. Nothing, where a variable is missing or the rest would lead elsewhere.
+pub(crate) fn below(template: &str, lookup: &Lookup<'_>) -> Option<(PathBuf, Vec<String>)> {
+    let after_variable =
+        template.strip_prefix("${").and_then(|rest| rest.split_once('}')).map(|(_, rest)| rest);
+    let (head, rest) = match after_variable {
+        // `${CODEX_HOME:-~/.codex}` is the agent's directory, if it is a whole part of the path.
+        Some(rest) if rest.starts_with('/') => template.split_at(template.len() - rest.len()),
+        // So is all that stands before the first pattern, or the name of the file: `~/.gemini`.
+        _ => {
+            let special = template.find(['*', '{']).unwrap_or(template.len());
+            let own = template.strip_prefix("~/").and_then(|below| below.find('/')).map(|end| end + 2);
+            let end = own.filter(|end| *end < special);
+            template.split_at(end.or_else(|| template[..special].rfind('/'))?)
+        }
+    };
+    let dir = match head {
+        "" => PathBuf::from("/"),
+        "~" => path("~/", lookup)?,
+        head => path(head, lookup)?,
+    };
+    let rest = expanded(rest, lookup)?;
+    let parts: Vec<String> =
+        rest.split('/').filter(|part| !matches!(*part, "" | ".")).map(str::to_owned).collect();
+    // A directory of the daemon's is not meant, and nothing leads up.
+    (dir.is_absolute() && !parts.is_empty() && !parts.iter().any(|part| part == "..")).then_some((dir, parts))
+}
+
+/// The same as [`expanded`], as a path.
 pub(crate) fn path(template: &str, lookup: &Lookup<'_>) -> Option<PathBuf> {
     expanded(template, lookup).map(PathBuf::from)
 }
@@ -54,5 +84,27 @@ mod tests {
         assert_eq!(at("${OTHER}/a"), None);
         assert_eq!(at("/a/b").as_deref(), Some("/a/b"));
         assert_eq!(expanded("~/a", &|_| None), None, "no home");
+    }
+
+    #[test]
+    fn the_agents_directory_is_told_from_what_is_below() {
+        let at = |template| {
+            let (dir, parts) = below(template, &lookup)?;
+            Some(format!("{} {}", dir.display(), parts.join(" ")))
+        };
+        for (template, expected) in [
+            ("${CODEX_HOME:-~/.codex}/sessions/**/r-*{id}.jsonl", "/elsewhere sessions ** r-*{id}.jsonl"),
+            ("${OTHER:-~/.other}/a.jsonl", "/home/x/.other a.jsonl"),
+            ("~/.gemini/tmp/*/a.jsonl", "/home/x/.gemini tmp * a.jsonl"),
+            ("~/a.jsonl", "/home/x a.jsonl"),
+            ("~/.a*/b", "/home/x .a* b"),
+            ("/var/agent/log/{id}.jsonl", "/var/agent/log {id}.jsonl"),
+            ("/*.jsonl", "/ *.jsonl"),
+        ] {
+            assert_eq!(at(template).map(|at| at.replace("/home/x/ ", "/home/x ")).as_deref(), Some(expected));
+        }
+        for template in ["a.jsonl", "./a/b.jsonl", "~/.a/../b", "${OTHER}/a", "${CODEX_HOME}"] {
+            assert_eq!(at(template), None, "{template}");
+        }
     }
 }

@@ -1,3 +1,5 @@
+//! Makes a message safe to paste into an agent, or refuses it: commands, control characters, paste ends.
+
 use serde::{Deserialize, Serialize};
 use wharf_model::{Code, Failure};
 

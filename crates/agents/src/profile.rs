@@ -1,9 +1,14 @@
+//! Declares `Profile`, the data that describes one agent program, with its variables, keys and queueing.
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use crate::hooks::HookRules;
-use crate::{Asked, LaunchRules, Locator, Rule, StreamRules, TextRules, TranscriptRules};
+use crate::{
+    AnswerRules, Asked, LaunchRules, Locator, Pattern, RetryRules, Rule, StreamRules, TextRules,
+    TranscriptRules,
+};
 
 /// How one agent program is launched, resumed, driven and recognised.
 ///
@@ -37,14 +42,70 @@ pub struct Profile {
     /// What it asks.
     #[serde(rename = "question")]
     pub questions: BTreeMap<String, Asked>,
+    /// What a turn that failed looks like, and what has it go on.
+    pub retry: RetryRules,
     /// What it makes of texts.
     pub text: TextRules,
+    /// What its answers look like on the screen.
+    pub answer: AnswerRules,
     /// What it prints when it runs without a terminal.
     pub stream: StreamRules,
     /// What it writes on disk about its conversations.
     pub transcript: Option<TranscriptRules>,
     /// What it can be told to call.
     pub hooks: Option<HookRules>,
+}
+
+/// How many rules and questions a profile may have: each is looked for at every look.
+const MAX_RULES: usize = 128;
+
+impl Profile {
+    /// Every pattern that is looked for on the screen, by its name.
+    pub(crate) fn patterns(&self) -> Vec<(String, &Pattern)> {
+        let mut all = Vec::new();
+        for (name, rule) in &self.rules {
+            all.push((format!("rule.{name}.match"), rule.pattern.as_ref()));
+            all.push((format!("rule.{name}.unless"), rule.unless.as_ref()));
+        }
+        for (name, asked) in &self.questions {
+            for (what, pattern) in [
+                ("title", Some(&asked.title)),
+                ("top", asked.top.as_ref()),
+                ("choice", asked.choice.as_ref()),
+                ("allow", asked.allow.as_ref()),
+                ("always", asked.always.as_ref()),
+                ("deny", asked.deny.as_ref()),
+                ("foot", asked.foot.as_ref()),
+                ("answer", asked.answer.as_ref()),
+            ] {
+                all.push((format!("question.{name}.{what}"), pattern));
+            }
+        }
+        all.push(("retry.failed".to_owned(), self.retry.failed.as_ref()));
+        all.push(("retry.newer".to_owned(), self.retry.newer.as_ref()));
+        if let Some(composer) = &self.composer {
+            for (what, pattern) in [
+                ("prompt", &composer.prompt),
+                ("above", &composer.above),
+                ("end", &composer.end),
+                ("not_below", &composer.not_below),
+                ("side", &composer.side),
+                ("collapsed", &composer.collapsed),
+            ] {
+                all.push((format!("composer.{what}"), pattern.as_ref()));
+            }
+            all.extend(composer.placeholder.iter().map(|one| ("composer.placeholder".to_owned(), Some(one))));
+        }
+        all.push(("answer.mark".to_owned(), self.answer.mark.as_ref()));
+        all.extend(self.answer.drop.iter().map(|one| ("answer.drop".to_owned(), Some(one))));
+        all.into_iter().filter_map(|(name, pattern)| Some((name, pattern?))).collect()
+    }
+
+    /// Why it is too much to look for.
+    pub(crate) fn excess(&self) -> Option<String> {
+        let count = self.rules.len() + self.questions.len();
+        (count > MAX_RULES).then(|| format!("{count} rules and questions are more than {MAX_RULES}"))
+    }
 }
 
 /// What a session's variables need.

@@ -1,31 +1,34 @@
+//! Loads every agent profile: the built-in ones, then the user's, then what the project changes.
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 use toml::Table;
-use wharf_model::{Code, Failure, Text, key_bytes};
+use wharf_boundary::read_config;
+use wharf_model::{Code, Failure, Ignored, Project, Text, key_bytes};
 
-use crate::{Profile, merge, program};
+use crate::{Profile, ProjectFile, Variables, careful, merge, program};
 
 /// The profiles that come with Wharf.
 const BUILT_IN: &[(&str, &str)] = &[
-    ("generic", include_str!("../../../profiles/generic.toml")),
-    ("aider", include_str!("../../../profiles/aider.toml")),
-    ("claude", include_str!("../../../profiles/claude.toml")),
-    ("codex", include_str!("../../../profiles/codex.toml")),
-    ("gemini", include_str!("../../../profiles/gemini.toml")),
-    ("node", include_str!("../../../profiles/node.toml")),
-    ("opencode", include_str!("../../../profiles/opencode.toml")),
-    ("python", include_str!("../../../profiles/python.toml")),
-    ("shell", include_str!("../../../profiles/shell.toml")),
+    ("generic", include_str!("../profiles/generic.toml")),
+    ("aider", include_str!("../profiles/aider.toml")),
+    ("claude", include_str!("../profiles/claude.toml")),
+    ("codex", include_str!("../profiles/codex.toml")),
+    ("gdb", include_str!("../profiles/gdb.toml")),
+    ("gemini", include_str!("../profiles/gemini.toml")),
+    ("node", include_str!("../profiles/node.toml")),
+    ("opencode", include_str!("../profiles/opencode.toml")),
+    ("psql", include_str!("../profiles/psql.toml")),
+    ("python", include_str!("../profiles/python.toml")),
+    ("shell", include_str!("../profiles/shell.toml")),
+    ("sqlite", include_str!("../profiles/sqlite.toml")),
 ];
 
 /// What every profile is built on, and what a command that no profile knows gets.
 const GENERIC: &str = "generic";
-
-/// A profile's file may be this large; a larger one is not a profile.
-const LARGEST: u64 = 1 << 20;
 
 /// What is built in is read once.
 static BUILT: LazyLock<Profiles> = LazyLock::new(|| {
@@ -44,23 +47,42 @@ impl Profiles {
         BUILT.clone()
     }
 
-    /// Those that come with Wharf, under the user's own in `CONFIG/profiles/*.toml`, under the changes of the nearest
-    /// `wharf.toml` at or above the project's directory.
-    pub fn load(config_dir: Option<&Path>, project_dir: Option<&Path>) -> Result<Self, Failure> {
+    /// Those that come with Wharf, under the user's own in `CONFIG/profiles/*.toml`, under what counts of a project's file.
+    pub fn load(config_dir: Option<&Path>, project: Option<&Project>) -> Result<Self, Failure> {
         let own = config_dir.map(|dir| files(&dir.join("profiles"))).transpose()?.unwrap_or_default();
-        let project = project_dir.and_then(project_file);
+        let project = project.filter(|project| !project.changes.is_empty());
         if own.is_empty() && project.is_none() {
             return Ok(Self::built_in());
         }
-        let mut layers = Layers::built_in();
-        for file in own {
-            let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-            layers.add(&stem, &read(&file)?, &file)?;
-        }
-        if let Some(file) = project {
-            layers.change(&read(&file)?, &file)?;
+        let mut layers = Layers::of_user(own)?;
+        if let Some(project) = project {
+            layers.change(&project.changes, project.file.as_path())?;
         }
         layers.finish()
+    }
+
+    /// What counts of a project's file: everything where the user trusts it, else only what is more careful. A file that
+    /// is wrong counts for nothing, and is no failure: it came with whatever was cloned.
+    pub fn consider(
+        config_dir: Option<&Path>,
+        file: &ProjectFile,
+        trusted: bool,
+    ) -> Result<Project, Failure> {
+        let own = config_dir.map(|dir| files(&dir.join("profiles"))).transpose()?.unwrap_or_default();
+        let mut project = Project {
+            file: file.path.clone().into(),
+            sha256: file.sha256.clone(),
+            trusted,
+            changes: String::new(),
+            ignored: Vec::new(),
+        };
+        let layers = Layers::of_user(own)?;
+        let counted = if trusted { layers.tried(file) } else { layers.careful(file, &mut project.ignored) };
+        match counted {
+            Ok(changes) => project.changes = changes,
+            Err(failure) => project.ignored = vec![Ignored { setting: "*".to_owned(), why: failure.message }],
+        }
+        Ok(project)
     }
 
     /// The profile of this name.
@@ -96,6 +118,30 @@ impl Profiles {
             .iter()
             .find_map(|name| AGENTS.get(name.as_str()))
             .is_some_and(|attend| *attend)
+    }
+
+    /// Every mark that any agent leaves for its children: a script that starts another one must not hand them on.
+    pub fn marks(&self) -> Variables {
+        let mut strip: Vec<String> =
+            self.all.values().flat_map(|profile| profile.env.strip.iter().cloned()).collect();
+        strip.sort();
+        strip.dedup();
+        Variables { strip, ..Variables::default() }
+    }
+
+    /// The marks of those that come with Wharf alone. Every start of a session asks, so no more is read than is needed.
+    pub fn known_marks() -> &'static Variables {
+        static MARKS: LazyLock<Variables> = LazyLock::new(|| {
+            let strips = |text: &str| {
+                let table = toml::from_str::<Table>(text).ok()?;
+                let strip = table.get("env")?.get("strip")?.as_array()?;
+                Some(strip.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect::<Vec<_>>())
+            };
+            let texts = BUILT_IN.iter().map(|(_, text)| text).filter(|text| text.contains("\nstrip ="));
+            let strip = texts.filter_map(|text| strips(text)).flatten().collect();
+            Variables { strip, ..Variables::default() }
+        });
+        &MARKS
     }
 
     /// The profile of a command line; the generic one where none knows it.
@@ -139,6 +185,16 @@ impl Layers {
         self.put(name, table, file)
     }
 
+    /// What is built in, under the user's files.
+    fn of_user(files: Vec<PathBuf>) -> Result<Self, Failure> {
+        let mut layers = Self::built_in();
+        for file in files {
+            let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            layers.add(&stem, &read(&file)?, &file)?;
+        }
+        Ok(layers)
+    }
+
     /// A project's changes: a table `[agents.NAME]` each.
     fn change(&mut self, text: &str, file: &Path) -> Result<(), Failure> {
         #[derive(Deserialize)]
@@ -147,23 +203,49 @@ impl Layers {
             agents: BTreeMap<String, Profile>,
         }
         let project: Project = toml::from_str(text).map_err(|error| bad(file, text, &error))?;
-        let mut table: Table = toml::from_str(text).map_err(|error| bad(file, text, &error))?;
-        let Some(toml::Value::Table(mut agents)) = table.remove("agents") else { return Ok(()) };
+        let mut agents = agents(text, file)?;
         for name in project.agents.keys() {
             let Some(toml::Value::Table(changes)) = agents.remove(name) else { continue };
-            if let Some(key) = forbidden(&changes) {
-                return Err(Failure::new(
-                    Code::Forbidden,
-                    format!("{}: a project may not set agents.{name}.{key}", file.display()),
-                )
-                .hint(format!(
-                    "it says which programs run and which files are touched: put it into profiles/{name}.toml of \
-                     your configuration directory"
-                )));
-            }
             self.put(name, changes, file)?;
         }
         Ok(())
+    }
+
+    /// All of a project's changes, if they make profiles.
+    fn tried(mut self, file: &ProjectFile) -> Result<String, Failure> {
+        self.change(&file.text, &file.path)?;
+        self.finish()?;
+        Ok(file.text.clone())
+    }
+
+    /// Of a project's changes those that make things more careful, as TOML.
+    fn careful(mut self, file: &ProjectFile, ignored: &mut Vec<Ignored>) -> Result<String, Failure> {
+        let mut kept = Table::new();
+        for (name, changes) in agents(&file.text, &file.path)? {
+            let toml::Value::Table(changes) = changes else { continue };
+            if !self.tables.contains_key(&name) {
+                let why = "the file is not trusted, and there is no profile of this name".to_owned();
+                ignored.push(Ignored { setting: format!("agents.{name}"), why });
+                continue;
+            }
+            let below = self.whole(&name, &file.path, 0)?;
+            let rule_names = |rule: &str| {
+                let has = |(table, _): &(Table, _)| table.get("rule").is_some_and(|r| r.get(rule).is_some());
+                self.tables.values().any(has)
+            };
+            let changes = careful::only(&name, changes, &below, &rule_names, ignored);
+            if !changes.is_empty() {
+                kept.insert(name, changes.into());
+            }
+        }
+        if kept.is_empty() {
+            return Ok(String::new());
+        }
+        let kept = toml::to_string(&Table::from_iter([("agents".to_owned(), kept.into())]))
+            .map_err(|error| Failure::new(Code::Internal, format!("cannot write TOML: {error}")))?;
+        self.change(&kept, &file.path)?;
+        self.finish()?;
+        Ok(kept)
     }
 
     fn put(&mut self, name: &str, mut table: Table, file: &Path) -> Result<(), Failure> {
@@ -197,6 +279,9 @@ impl Layers {
             if profile.title.is_empty() {
                 profile.title.clone_from(name);
             }
+            if let Some(excess) = profile.excess() {
+                return Err(Failure::new(Code::Invalid, format!("{}: {excess}", file.display())));
+            }
             check_keys(&profile, file)?;
             all.insert(name.clone(), Arc::new(profile));
         }
@@ -229,14 +314,13 @@ impl Layers {
     }
 }
 
-/// A key that a project's file may not change. Such a file comes with whatever was cloned; it must not decide which
-/// program runs, by which arguments (one may be to ask for no permission), or which files of the user's are written.
-fn forbidden(changes: &Table) -> Option<String> {
-    const WHOLE: [&str; 6] = ["programs", "base", "launch", "hooks", "transcript", "name"];
-    if let Some(key) = WHOLE.iter().find(|key| changes.contains_key(**key)) {
-        return Some((*key).to_owned());
+/// The tables `[agents.NAME]` of a project's file.
+fn agents(text: &str, file: &Path) -> Result<Table, Failure> {
+    let mut table: Table = toml::from_str(text).map_err(|error| bad(file, text, &error))?;
+    match table.remove("agents") {
+        Some(toml::Value::Table(agents)) => Ok(agents),
+        _ => Ok(Table::new()),
     }
-    changes.get("env").and_then(|env| env.get("set")).map(|_| "env.set".to_owned())
 }
 
 /// Every key that a profile names must be one.
@@ -263,11 +347,9 @@ fn bad(file: &Path, text: &str, error: &toml::de::Error) -> Failure {
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
-    let failed = |error| Failure::system(format!("cannot read {}", file.display()), &error);
-    if std::fs::metadata(file).map_err(failed)?.len() > LARGEST {
-        return Err(Failure::new(Code::Invalid, format!("{} is too large for a profile", file.display())));
-    }
-    std::fs::read_to_string(file).map_err(failed)
+    let failed = |error: std::io::Error| Failure::system(format!("cannot read {}", file.display()), &error);
+    // One that went meanwhile, or a link to nowhere.
+    read_config(file).map_err(failed)?.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))
 }
 
 /// The profiles of a directory, in order of their names. No directory is no profiles.
@@ -283,9 +365,4 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
         .collect();
     files.sort();
     Ok(files)
-}
-
-/// The nearest `wharf.toml` at or above a directory.
-fn project_file(dir: &Path) -> Option<PathBuf> {
-    dir.ancestors().map(|dir| dir.join("wharf.toml")).find(|file| file.is_file())
 }

@@ -1,11 +1,15 @@
+//! Recognises an agent's question on the screen, with its choices and the keys that take them.
+
 use serde::{Deserialize, Serialize};
 
 use crate::look::unframed;
+use crate::rule::up_to;
 use crate::{Look, Pattern, Profile, Region};
 
 /// How a question of an agent is recognised, and how it is answered.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct Asked {
     /// The row that asks. Its first group is the title, else the row is.
     pub title: Pattern,
@@ -45,6 +49,16 @@ pub struct Asked {
     /// Whether it is asked while the agent starts: whether to trust a folder, whether to update.
     #[serde(default)]
     pub startup: bool,
+    /// Whether it is the prompt for the rest of what was begun: a text becomes a part of that.
+    #[serde(default)]
+    pub continues: bool,
+    /// Whether it is asked only while the command itself owns its terminal, and no child of it.
+    #[serde(default)]
+    pub own: bool,
+    /// The label of the choice that is taken at the start, where the user has start-up dialogs answered. What is about
+    /// trust, a login or permissions is never answered, whatever stands here.
+    #[serde(default)]
+    pub answer: Option<Pattern>,
     /// How much it counts as a sign of *asking*.
     #[serde(default = "much")]
     pub weight: u32,
@@ -89,7 +103,34 @@ pub struct Question {
     pub selected: Option<usize>,
     /// Whether it belongs to the agent's start.
     pub startup: bool,
+    /// Whether it waits for the rest of what was begun.
+    pub continues: bool,
+    /// The choice that the profile takes at the start, where it declares one.
+    pub declared: Option<usize>,
 }
+
+/// What a dialog is about that only a person answers.
+const FOR_A_PERSON: &[&str] = &[
+    "trust",
+    "log in",
+    "login",
+    "sign in",
+    "sign-in",
+    "signin",
+    "permission",
+    "allow",
+    "approve",
+    "api key",
+    "password",
+    "token",
+    "credential",
+    "account",
+    "bypass",
+    "danger",
+    "accept",
+    "agree",
+    "consent",
+];
 
 /// One answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -117,6 +158,22 @@ pub enum ChoiceKind {
 }
 
 impl Question {
+    /// The choice that is taken at the start without a person: declared by the profile, and about nothing that only a
+    /// person decides.
+    pub fn startup_choice(&self) -> Option<usize> {
+        let for_a_person = |text: &str| {
+            let text = text.to_lowercase();
+            FOR_A_PERSON.iter().any(|word| text.contains(word))
+        };
+        let mut texts = [&self.name, &self.title, &self.detail]
+            .into_iter()
+            .chain(self.choices.iter().map(|choice| &choice.label));
+        if !self.startup || texts.any(|text| for_a_person(text)) {
+            return None;
+        }
+        self.declared
+    }
+
     /// The first choice of a kind.
     pub fn choice(&self, kind: ChoiceKind) -> Option<&Choice> {
         self.choices.iter().find(|choice| choice.kind == kind)
@@ -141,6 +198,11 @@ impl Profile {
         self.asked(look).map(|(_, _, question)| question)
     }
 
+    /// Whether it is known what the prompt for the rest of something looks like.
+    pub fn knows_continuations(&self) -> bool {
+        self.questions.values().any(|asked| asked.continues && !asked.off)
+    }
+
     pub(crate) fn asked(&self, look: &Look<'_>) -> Option<(&str, &Asked, Question)> {
         let composer = self.locate(look).map(|(rows, _)| rows.start);
         self.questions
@@ -158,12 +220,19 @@ impl Profile {
 
 impl Asked {
     fn read(&self, name: &str, look: &Look<'_>, composer: Option<usize>) -> Option<(usize, Question)> {
+        if self.own && look.foreground != Some(true) {
+            return None;
+        }
         let rows = self.region.rows(look, None);
         let bottom = rows.end;
+        let row = |index: usize| match self.region {
+            Region::BeforeCursor => up_to(&look.rows[index], look.cursor.1),
+            _ => unframed(&look.rows[index]).to_owned(),
+        };
         let is_choice = |row: &str| self.choice.as_ref().is_some_and(|choice| choice.is_match(row));
         let asks = |index: &usize| {
-            let row = unframed(&look.rows[*index]);
-            self.title.is_match(row) && !is_choice(row)
+            let row = row(*index);
+            self.title.is_match(&row) && !is_choice(&row)
         };
         let at = rows.rev().find(asks)?;
         if !self.with_composer && composer.is_some_and(|row| row > at) {
@@ -192,7 +261,12 @@ impl Asked {
             .map(|index| bare(&look.rows[index]))
             .filter(|row| row.chars().any(|c| !c.is_whitespace() && !('\u{2500}'..='\u{259f}').contains(&c)))
             .collect();
-        let title = self.title.pick(unframed(&look.rows[at]))?.trim().to_owned();
+        let title = self.title.pick(&row(at))?.trim().to_owned();
+        let declared = self.answer.as_ref().filter(|_| self.startup).and_then(|answer| {
+            let mut fit = (0..choices.len()).filter(|index| answer.is_match(&choices[*index].label));
+            // Of two that fit, neither was meant.
+            fit.next().filter(|_| fit.next().is_none())
+        });
         let question = Question {
             name: name.to_owned(),
             title,
@@ -200,6 +274,8 @@ impl Asked {
             choices,
             selected,
             startup: self.startup,
+            continues: self.continues,
+            declared,
         };
         Some((at, question))
     }

@@ -1,3 +1,5 @@
+//! Predicts how an agent changes a text that it receives, so that its transcript can be compared.
+
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 

@@ -1,3 +1,5 @@
+//! Applies a profile's rules to the screen and picks the finding that decides the state.
+
 use serde::Serialize;
 use wharf_model::{Source, State};
 
@@ -41,7 +43,11 @@ impl Profile {
                 state: State::Asking,
                 source: Source::Screen,
                 rule: format!("question.{name}"),
-                evidence: format!("the screen asks {:?}", question.title),
+                evidence: if question.continues {
+                    format!("it waits for the rest of what was begun, at {:?}", question.title)
+                } else {
+                    format!("the screen asks {:?}", question.title)
+                },
                 weight: asked.weight,
             });
         }

@@ -1,3 +1,5 @@
+//! Selects the screen rows that a rule reads: the bottom, the cursor's row, those above the composer.
+
 use std::ops::Range;
 
 use serde::de::{Deserialize, Deserializer, Error};

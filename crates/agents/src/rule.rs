@@ -1,3 +1,5 @@
+//! Declares a state rule: what it reads, the pattern it expects, and how much it weighs.
+
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -115,7 +117,7 @@ impl Rule {
             Seen::Progress => format!("OSC 9;4 says {text}"),
             Seen::Prompt => format!("OSC 133 says {text}"),
             Seen::Foreground if text == "true" => "the command itself owns the terminal".to_owned(),
-            Seen::Foreground => "another process owns the terminal".to_owned(),
+            Seen::Foreground => "the command itself does not wait for input".to_owned(),
             Seen::Screen | Seen::Composer if text.is_empty() => "the input box is empty".to_owned(),
             Seen::Screen | Seen::Composer => format!("the input box has {:?}", shortened(text)),
         })
@@ -144,7 +146,7 @@ impl Rule {
 }
 
 /// What stands left of a column. A row is trimmed, so it may end earlier: spaces stand there.
-fn up_to(row: &str, column: usize) -> String {
+pub(crate) fn up_to(row: &str, column: usize) -> String {
     let mut text: String = row.chars().take(column).collect();
     let missing = column.saturating_sub(text.chars().count());
     text.extend(std::iter::repeat_n(' ', missing));

@@ -1,3 +1,5 @@
+//! Reads facts out of an agent's JSON by the paths and expected values that its profile declares.
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -63,7 +65,7 @@ pub enum Expected {
 }
 
 /// A list in foreign JSON may be long: so many of its elements are looked at.
-const MOST: usize = 4096;
+const MAX_ELEMENTS: usize = 4096;
 
 impl Shape {
     /// The facts that it sees in this JSON.
@@ -108,14 +110,14 @@ impl Path {
             found = found
                 .into_iter()
                 .flat_map(|value| match (value, step.as_str()) {
-                    (Value::Array(list), "*") => list.iter().take(MOST).collect(),
+                    (Value::Array(list), "*") => list.iter().take(MAX_ELEMENTS).collect(),
                     (Value::Array(list), step) => {
                         step.parse::<usize>().ok().and_then(|index| list.get(index)).into_iter().collect()
                     }
                     (value, step) => value.get(step).into_iter().collect::<Vec<_>>(),
                 })
                 .filter(|value| !value.is_null())
-                .take(MOST)
+                .take(MAX_ELEMENTS)
                 .collect();
         }
         found

@@ -1,3 +1,5 @@
+//! Reads the JSON stream that an agent prints when it runs without a terminal.
+
 use std::sync::Arc;
 
 use serde::Deserialize;

@@ -1,3 +1,5 @@
+//! Defines the facts that agents report through hooks, transcripts and JSON streams.
+
 use serde::Serialize;
 use serde_json::Value;
 use wharf_model::State;

@@ -1,3 +1,5 @@
+//! Implements the typed client of the daemon: one method for each route, with timeouts.
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,6 +14,7 @@ use wharf_model::{Code, ExitRecord, Failure, Name, Offset, Session, Size, Stats,
 use crate::connection::{Ask, Broken, Connection, Refusal, body, refused};
 use crate::log_reader::LogReader;
 use crate::query::Query;
+use crate::target::of;
 use crate::{
     BackendStatus, Check, DaemonStatus, EnvRequest, GcItem, GcRequest, ManyRequest, Outcome, PipeRequest,
     RenameRequest, Selector, StartRequest, Started, Summary, linux,
@@ -49,10 +52,10 @@ pub struct Client {
 }
 
 /// The most bytes of one write.
-pub const LARGEST_WRITE: usize = 64 << 20;
+pub const MAX_WRITE_LEN: usize = 64 << 20;
 
 /// Less than the daemon keeps a connection that asks nothing.
-const STALE: Duration = Duration::from_secs(20);
+const MAX_IDLE_TIME: Duration = Duration::from_secs(20);
 
 pub(crate) type Answer<T> = Result<T, Failure>;
 
@@ -178,9 +181,9 @@ impl Client {
     pub async fn write(&self, key: &str, bytes: impl Into<Bytes>, within: Duration) -> Answer<()> {
         let target = Query::default().push("within_ms", millis(within)).after(&of(key, "/write")?);
         let bytes = bytes.into();
-        if bytes.len() > LARGEST_WRITE {
+        if bytes.len() > MAX_WRITE_LEN {
             return Err(Failure::new(Code::Invalid, format!("cannot write {} bytes at once", bytes.len()))
-                .hint(format!("at most {LARGEST_WRITE} go into one write: send it in parts")));
+                .hint(format!("at most {MAX_WRITE_LEN} go into one write: send it in parts")));
         }
         let media_type = Some("application/octet-stream");
         let within = within.saturating_add(self.timeouts.answer);
@@ -368,7 +371,7 @@ impl Client {
     async fn connection(&self) -> Answer<Connection> {
         let idle = self.idle.lock().expect("nothing panics while it is held").take();
         match idle {
-            Some((connection, since)) if since.elapsed() < STALE => Ok(connection),
+            Some((connection, since)) if since.elapsed() < MAX_IDLE_TIME => Ok(connection),
             _ => Connection::open(&self.socket).await.map_err(|refusal| refusal.failure),
         }
     }
@@ -382,13 +385,6 @@ impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").field("socket", &self.socket).finish_non_exhaustive()
     }
-}
-
-/// The target of one session. A key that is no name is refused here: it could not be found, and might change
-/// the path.
-pub(crate) fn of(key: &str, what: &str) -> Answer<String> {
-    let name: Name = key.parse()?;
-    Ok(format!("/v1/sessions/{name}{what}"))
 }
 
 pub(crate) fn millis(duration: Duration) -> String {

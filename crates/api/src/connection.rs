@@ -1,3 +1,5 @@
+//! Opens one HTTP connection to the daemon's socket and turns error answers into failures.
+
 use std::io;
 use std::path::Path;
 
@@ -13,7 +15,7 @@ use wharf_model::{Code, Failure};
 use crate::{Problem, linux};
 
 /// The most that an answer may have, so that a fault at the other end is not one at ours.
-pub(crate) const LARGEST_ANSWER: usize = 512 << 20;
+pub(crate) const MAX_ANSWER_LEN: usize = 512 << 20;
 
 /// One HTTP connection to the daemon.
 pub(crate) struct Connection {
@@ -99,7 +101,7 @@ pub(crate) async fn refused(response: Response<Incoming>) -> Failure {
 }
 
 async fn read(response: Response<Incoming>) -> Result<Bytes, Failure> {
-    match Limited::new(response.into_body(), LARGEST_ANSWER).collect().await {
+    match Limited::new(response.into_body(), MAX_ANSWER_LEN).collect().await {
         Ok(whole) => Ok(whole.to_bytes()),
         Err(error) => Err(Failure::new(Code::Unreachable, format!("the daemon's answer broke off: {error}"))
             .hint("`wharf ls` shows what is there now")),

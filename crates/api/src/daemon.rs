@@ -1,7 +1,5 @@
 //! Starts a daemon where none answers.
 
-use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -14,29 +12,42 @@ use tokio::net::unix::pipe;
 use wharf_holder::client::Event;
 use wharf_model::{Code, Failure, Home, SessionId, Text};
 
-use crate::{Client, linux, private_directory};
+use crate::{Client, check_ours, daemon_environment, daemon_log, linux, private_directory};
 
 /// The variable that names the descriptor on which a daemon says that it is ready, or why not.
-pub const READY: &str = "WHARF_READY_FD";
+pub const READY_FD_VARIABLE: &str = "WHARF_READY_FD";
 /// What a ready daemon writes there. A failure is written as JSON instead.
 pub const READY_MARK: u8 = b'+';
 
 /// How long a daemon may take until it is ready: it adopts every session first.
-const START: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long to wait for another that starts or ends at the same time.
-const OTHER: Duration = Duration::from_secs(10);
-/// The log is moved aside beyond this, when a daemon starts.
-const LOG_LIMIT: u64 = 1 << 20;
+const OTHER_DAEMON_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A client of the instance's daemon, which is started where none answers.
 pub async fn ensure(home: &Home) -> Result<Client, Failure> {
+    ensure_with(home, false).await
+}
+
+/// The same; where one is started, it takes over the hard limits of this process, whatever they do to its sessions.
+pub async fn ensure_under_limits(home: &Home) -> Result<Client, Failure> {
+    ensure_with(home, true).await
+}
+
+async fn ensure_with(home: &Home, inherit_limits: bool) -> Result<Client, Failure> {
     let exe = std::env::current_exe()
         .map_err(|error| Failure::system("cannot find the program that is running", &error))?;
-    ensure_by(home, &exe).await
+    reach(home, &exe, inherit_limits).await
 }
 
 /// The same with a given program, which is run as `EXE daemon run`.
 pub async fn ensure_by(home: &Home, exe: &Path) -> Result<Client, Failure> {
+    reach(home, exe, false).await
+}
+
+async fn reach(home: &Home, exe: &Path, inherit_limits: bool) -> Result<Client, Failure> {
+    // Before anything that listens there is believed.
+    check_ours(home.state())?;
     let begun = Instant::now();
     let mut pause = Duration::from_millis(5);
     loop {
@@ -45,11 +56,11 @@ pub async fn ensure_by(home: &Home, exe: &Path) -> Result<Client, Failure> {
             Err(refusal) if !refusal.absent => return Err(refusal.failure),
             Err(_) => {}
         }
-        match start(home, exe).await {
+        match start(home, exe, inherit_limits).await {
             Ok(()) => return Client::connect(home.socket()).await,
             // Another holds the instance: it is about to listen, or about to go.
             Err(failure) if failure.code == Code::Locked => {
-                if begun.elapsed() > OTHER {
+                if begun.elapsed() > OTHER_DAEMON_TIMEOUT {
                     let message = format!("{failure}, and does not answer at {}", home.socket().display());
                     let hint = format!("{} says what it does", home.daemon_log().display());
                     return Err(Failure::new(Code::Unreachable, message).hint(hint));
@@ -63,16 +74,16 @@ pub async fn ensure_by(home: &Home, exe: &Path) -> Result<Client, Failure> {
 }
 
 /// Starts a daemon and waits until it is ready.
-async fn start(home: &Home, exe: &Path) -> Result<(), Failure> {
+async fn start(home: &Home, exe: &Path, inherit_limits: bool) -> Result<(), Failure> {
     private_directory(home.state())?;
     let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
         .map_err(|errno| Failure::system("cannot make a pipe", &io::Error::from(errno)))?;
     let mut child = match holder() {
-        Some(session) if spawn_outside(home, &session, &theirs).is_ok() => None,
-        _ => Some(spawn(home, exe, &theirs)?),
+        Some(session) if spawn_outside(home, &session, &theirs, inherit_limits).is_ok() => None,
+        _ => Some(spawn(home, exe, &theirs, inherit_limits)?),
     };
     drop(theirs);
-    let said = tokio::time::timeout(START, read(ours)).await;
+    let said = tokio::time::timeout(START_TIMEOUT, read(ours)).await;
     let log = home.daemon_log();
     let failure = match said {
         Ok(Ok(said)) if said == [READY_MARK] => return Ok(()),
@@ -90,7 +101,7 @@ async fn start(home: &Home, exe: &Path) -> Result<(), Failure> {
         Ok(Err(error)) => Failure::system("cannot hear from the daemon", &error),
         // It is not ended: it may be adopting more sessions than anybody thought of.
         Err(_) => {
-            let message = format!("the daemon was not ready within {} s", START.as_secs());
+            let message = format!("the daemon was not ready within {} s", START_TIMEOUT.as_secs());
             Failure::new(Code::Timeout, message).hint(format!("{} says what it does", log.display()))
         }
     };
@@ -108,14 +119,14 @@ fn holder() -> Option<PathBuf> {
 }
 
 /// Has the holder of our session start the daemon. A child of ours would be part of the session, and end with it.
-fn spawn_outside(home: &Home, session: &Path, ready: &OwnedFd) -> io::Result<()> {
+fn spawn_outside(home: &Home, session: &Path, ready: &OwnedFd, inherit_limits: bool) -> io::Result<()> {
     let mut holder = wharf_holder::client::Client::connect(session, "program")?;
-    let log = linux::append_private(&home.daemon_log())?;
-    let vars = std::env::vars_os().filter(|(name, _)| outlives(name));
-    let ready_is_stdin = (Text::from(READY), Text::from("0"));
+    let log = daemon_log::open(home)?;
+    let vars = daemon_environment::variables(inherit_limits);
+    let ready_is_stdin = (Text::from(READY_FD_VARIABLE), Text::from("0"));
     let vars: Vec<(Text, Text)> = vars.map(|(n, v)| (n.into(), v.into())).chain([ready_is_stdin]).collect();
     let asked = holder.start_daemon(&vars, ready.as_fd(), log.as_fd())?;
-    holder.set_timeout(Some(OTHER))?;
+    holder.set_timeout(Some(OTHER_DAEMON_TIMEOUT))?;
     loop {
         match holder.next_event()? {
             Some(Event::Done { seq, .. }) if seq == asked => return Ok(()),
@@ -126,11 +137,10 @@ fn spawn_outside(home: &Home, session: &Path, ready: &OwnedFd) -> io::Result<()>
     }
 }
 
-fn spawn(home: &Home, exe: &Path, ready: &OwnedFd) -> Result<Child, Failure> {
-    let log = home.daemon_log();
-    let unwritable = |error| Failure::system(format_args!("cannot write {}", log.display()), &error);
-    rotate(&log).map_err(unwritable)?;
-    let out = linux::append_private(&log).map_err(unwritable)?;
+fn spawn(home: &Home, exe: &Path, ready: &OwnedFd, inherit_limits: bool) -> Result<Child, Failure> {
+    let unwritable =
+        |error| Failure::system(format_args!("cannot write {}", home.daemon_log().display()), &error);
+    let out = daemon_log::open(home).map_err(unwritable)?;
     let err = out.try_clone().map_err(unwritable)?;
     let mut command = Command::new(exe);
     command
@@ -140,28 +150,10 @@ fn spawn(home: &Home, exe: &Path, ready: &OwnedFd) -> Result<Child, Failure> {
         .stdout(out)
         .stderr(err)
         .env_clear()
-        .envs(std::env::vars_os().filter(|(name, _)| outlives(name)))
-        .env(READY, ready.as_raw_fd().to_string());
+        .envs(daemon_environment::variables(inherit_limits))
+        .env(READY_FD_VARIABLE, ready.as_raw_fd().to_string());
     linux::detached(&mut command, ready);
     command.spawn().map_err(|error| Failure::system(format_args!("cannot run {}", exe.display()), &error))
-}
-
-/// Whether a variable of ours may go to the daemon. Those that mark a session would make it part of it.
-fn outlives(name: &OsString) -> bool {
-    let name = name.as_encoded_bytes();
-    !(name.starts_with(b"WHARF_SESSION") || name == b"WHARF_TOKEN" || name == READY.as_bytes())
-}
-
-fn rotate(log: &Path) -> io::Result<()> {
-    match fs::metadata(log) {
-        Ok(meta) if meta.len() > LOG_LIMIT => {
-            let mut old = log.as_os_str().to_owned();
-            old.push(".1");
-            fs::rename(log, old)
-        }
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 async fn read(end: OwnedFd) -> io::Result<Vec<u8>> {
@@ -176,6 +168,7 @@ fn status(child: &mut Child) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -236,27 +229,5 @@ mod tests {
         assert!(said.lines().any(|line| line == "/"), "{said}");
         let pid = said.lines().find_map(|line| line.strip_prefix("pid=")).unwrap();
         assert!(said.lines().any(|line| line == pid), "it leads its session:\n{said}");
-    }
-
-    #[tokio::test]
-    async fn a_large_log_is_moved_aside() {
-        let root = tempfile::tempdir().unwrap();
-        let home = Home::below(root.path());
-        private_directory(home.state()).unwrap();
-        fs::write(home.daemon_log(), vec![b'x'; (LOG_LIMIT + 1) as usize]).unwrap();
-        let exe = script(root.path(), "echo fresh >&2");
-        ensure_by(&home, &exe).await.unwrap_err();
-        assert_eq!(fs::read_to_string(home.daemon_log()).unwrap(), "fresh\n");
-        assert_eq!(fs::metadata(home.state().join("daemon.log.1")).unwrap().len(), LOG_LIMIT + 1);
-    }
-
-    #[test]
-    fn marks_of_a_session_stay_behind() {
-        for name in ["WHARF_SESSION", "WHARF_SESSION_ID", "WHARF_TOKEN", "WHARF_READY_FD"] {
-            assert!(!outlives(&name.into()), "{name}");
-        }
-        for name in ["PATH", "WHARF_LOG", "WHARF_HOLDER", "HOME"] {
-            assert!(outlives(&name.into()), "{name}");
-        }
     }
 }

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wharf_model::{Code, Failure};
 
-use crate::connection::{LARGEST_ANSWER, failure, forbidden, refusal};
+use crate::connection::{MAX_ANSWER_LEN, failure, forbidden, refusal};
 use crate::query::Query;
 use crate::{Selector, linux};
 
 /// How large the head of an answer may be.
-const LARGEST_HEAD: usize = 64 << 10;
+const MAX_HEADER_LEN: usize = 64 << 10;
 
 /// Asks the daemon at this socket for `target`: with a JSON text `body` by POST, without one by GET.
 ///
@@ -105,7 +105,7 @@ impl Line {
             if n == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            if have > LARGEST_HEAD {
+            if have > MAX_HEADER_LEN {
                 return Err(odd("has no end of a head"));
             }
             bytes.resize(have + (4 << 10), 0);
@@ -114,8 +114,8 @@ impl Line {
         bytes.truncate(have);
         bytes.drain(..head);
         let mut have = bytes.len();
-        let end = length.unwrap_or(LARGEST_ANSWER);
-        if end > LARGEST_ANSWER {
+        let end = length.unwrap_or(MAX_ANSWER_LEN);
+        if end > MAX_ANSWER_LEN {
             return Err(odd("is too long"));
         }
         while have < end {
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    const SOON: Duration = Duration::from_secs(30);
+    const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
     /// Answers one request with these pieces; what was asked.
     fn answered(
@@ -211,11 +211,15 @@ mod tests {
 
     #[test]
     fn an_answer_comes_in_any_pieces() {
-        let (answer, asked) =
-            answered(&["HTTP/1.0 200 OK\r\nContent-Le", "ngth: 5\r\n\r", "\n[1", ",2]"], None, SOON);
+        let (answer, asked) = answered(
+            &["HTTP/1.0 200 OK\r\nContent-Le", "ngth: 5\r\n\r", "\n[1", ",2]"],
+            None,
+            ANSWER_TIMEOUT,
+        );
         assert_eq!(answer.unwrap().unwrap(), b"[1,2]");
         assert_eq!(asked, "GET /v1/x HTTP/1.0\r\nhost: wharf\r\n\r\n");
-        let (answer, asked) = answered(&["HTTP/1.1 201 Made\r\n\r\n", "to the end"], Some(b"{}"), SOON);
+        let (answer, asked) =
+            answered(&["HTTP/1.1 201 Made\r\n\r\n", "to the end"], Some(b"{}"), ANSWER_TIMEOUT);
         assert_eq!(answer.unwrap().unwrap(), b"to the end");
         assert!(asked.ends_with("content-length: 2\r\n\r\n{}"), "{asked}");
     }
@@ -224,7 +228,7 @@ mod tests {
     fn a_refusal_is_the_failure_that_it_tells_of() {
         let body = r#"{"code":"name_taken","detail":"taken","hint":"another"}"#;
         let text = format!("HTTP/1.0 409 Conflict\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-        let (answer, _) = answered(&[&text], None, SOON);
+        let (answer, _) = answered(&[&text], None, ANSWER_TIMEOUT);
         assert_eq!(answer.unwrap_err(), Failure::new(Code::NameTaken, "taken").hint("another"));
     }
 
@@ -235,16 +239,20 @@ mod tests {
             &["SSH-2.0\r\n\r\n"],
             &["HTTP/1.0 2"],
         ] {
-            assert_eq!(answered(pieces, None, SOON).0.unwrap_err().code, Code::Unreachable, "{pieces:?}");
+            assert_eq!(
+                answered(pieces, None, ANSWER_TIMEOUT).0.unwrap_err().code,
+                Code::Unreachable,
+                "{pieces:?}"
+            );
         }
     }
 
     #[test]
     fn no_daemon_is_no_answer_and_a_silent_one_is_waited_for_only_so_long() {
         let root = tempfile::tempdir().unwrap();
-        assert_eq!(ask(&root.path().join("none"), "/", None, SOON).unwrap(), None);
+        assert_eq!(ask(&root.path().join("none"), "/", None, ANSWER_TIMEOUT).unwrap(), None);
         drop(UnixListener::bind(root.path().join("stale")).unwrap());
-        assert_eq!(ask(&root.path().join("stale"), "/", None, SOON).unwrap(), None);
+        assert_eq!(ask(&root.path().join("stale"), "/", None, ANSWER_TIMEOUT).unwrap(), None);
         let (answer, _) = answered(&[], None, Duration::from_millis(30));
         assert_eq!(answer.unwrap_err().code, Code::Timeout);
     }

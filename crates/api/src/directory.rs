@@ -1,3 +1,5 @@
+//! Creates private directories (0700) and refuses those that other users own or could replace.
+
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -5,8 +7,22 @@ use std::path::Path;
 
 use wharf_model::{Code, Failure};
 
-/// Makes a directory that is the user's alone (0700), and what is missing above it, whatever the umask is.
+/// Refuses a directory that is not the user's own, or in whose place others could put another.
+pub fn check_ours(path: &Path) -> Result<(), Failure> {
+    wharf_boundary::check_ours(path)
+        .map_err(|distrust| Failure::new(Code::Forbidden, distrust.message).hint(distrust.hint))
+}
+
+/// Makes a directory that is the user's alone (0700), and what is missing above it, whatever the umask is. One that is
+/// another's, or that others could replace, is refused.
 pub fn private_directory(path: &Path) -> Result<(), Failure> {
+    check_ours(path)?;
+    make_private(path)?;
+    // Somebody may have been quicker.
+    check_ours(path)
+}
+
+fn make_private(path: &Path) -> Result<(), Failure> {
     make(path).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             Failure::new(Code::Unavailable, format!("cannot make {}: {error}", path.display())).hint(

@@ -1,3 +1,5 @@
+//! Defines the request that prepares environments, and reads its steps as they arrive.
+
 use serde::{Deserialize, Serialize};
 use wharf_model::Spec;
 

@@ -1,9 +1,12 @@
+//! Reads a session's events from the daemon, and follows them until its end.
+
 use wharf_model::Event;
 
 use crate::Client;
-use crate::client::{Answer, of};
+use crate::client::Answer;
 use crate::line_reader::LineReader;
 use crate::query::Query;
+use crate::target::of;
 
 /// A session's events as they come.
 #[derive(Debug)]

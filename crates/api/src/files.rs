@@ -1,3 +1,5 @@
+//! Copies files to and from a session as tar archives, over the daemon's HTTP routes.
+
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -12,9 +14,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use wharf_model::{Code, Failure, FileStat, Text};
 
-use crate::client::{Answer, decode, of};
+use crate::client::{Answer, decode};
 use crate::connection::{body, forbidden, reach, refusal};
 use crate::query::Query;
+use crate::target::of;
 use crate::{Client, PROBLEM_TRAILER, Problem};
 
 /// `POST /v1/sessions/{name}/files/look` and `/take`. A relative path begins at the session's directory.
@@ -31,9 +34,9 @@ pub struct FileRequest {
 pub const TAR: &str = "application/x-tar";
 
 /// How long nothing of a copy may come.
-const SILENCE: Duration = Duration::from_secs(120);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long the place of a session may take with what it was given.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const UNPACK_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// A tar archive as it comes. Dropped before its end, the daemon stops.
 #[derive(Debug)]
@@ -43,9 +46,9 @@ impl ArchiveReader {
     /// The next bytes; `None` at the end.
     pub async fn next(&mut self) -> Answer<Option<Bytes>> {
         loop {
-            let frame = tokio::time::timeout(SILENCE, self.0.frame()).await;
+            let frame = tokio::time::timeout(SILENCE_TIMEOUT, self.0.frame()).await;
             let frame = frame.map_err(|_| {
-                Failure::new(Code::Timeout, format!("nothing came for {} s", SILENCE.as_secs()))
+                Failure::new(Code::Timeout, format!("nothing came for {} s", SILENCE_TIMEOUT.as_secs()))
             })?;
             let Some(frame) = frame else { return Ok(None) };
             let frame = frame.map_err(|error| {
@@ -100,7 +103,7 @@ impl Client {
             .header(header::CONTENT_TYPE, TAR)
             .body(Upload(pieces))
             .map_err(|error| Failure::new(Code::Invalid, format!("bad request: {error}")))?;
-        let answer = tokio::time::timeout(LONGEST, sender.send_request(request)).await;
+        let answer = tokio::time::timeout(UNPACK_TIMEOUT, sender.send_request(request)).await;
         let answer = answer.map_err(|_| Failure::new(Code::Timeout, "the copy took longer than a day"))?;
         body(answer.map_err(broken)?).await.map(drop)
     }

@@ -67,7 +67,7 @@ impl Client {
 
     /// Writes, removes or looks for our entries in an agent's settings.
     pub async fn hook_settings(&self, agent: &str, request: &HookSettings) -> Answer<HookState> {
-        let name: Name = agent.parse().map_err(|_| {
+        let name = agent.parse().ok().filter(|name: &Name| name.group().is_none()).ok_or_else(|| {
             Failure::new(Code::NotFound, format!("there is no agent {agent:?}"))
                 .hint("`wharf agents` lists them")
         })?;

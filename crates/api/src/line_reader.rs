@@ -1,3 +1,5 @@
+//! Reads a streamed answer that has one JSON value on each line.
+
 use bytes::BytesMut;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -20,7 +22,7 @@ pub(crate) struct LineReader {
 }
 
 /// The most that one line may have: more than the daemon takes from anybody.
-const LARGEST: usize = 64 << 20;
+const MAX_LINE_LEN: usize = 64 << 20;
 
 impl LineReader {
     pub(crate) fn new(body: Incoming, hint: &'static str) -> Self {
@@ -40,7 +42,7 @@ impl LineReader {
                 return decode(&line).map(Some);
             }
             self.looked = self.part.len();
-            if self.looked > LARGEST {
+            if self.looked > MAX_LINE_LEN {
                 return Err(Failure::new(Code::Internal, "the daemon sends a line without an end"));
             }
             let Some(frame) = self.body.frame().await else { return Ok(None) };

@@ -1,9 +1,9 @@
 //! What both ends of the daemon's socket need from Linux: paths of any length, peer credentials, pidfds.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -14,26 +14,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Pid, PidfdFlags};
+pub use wharf_boundary::Peer;
 
 /// The longest path that a socket address holds.
-const LONGEST: usize = 107;
-
-/// Who is at the other end of a socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer {
-    /// Its pid: of who connected, or of who listens. Zero for a process that this one cannot see, in another
-    /// container for instance.
-    pub pid: i32,
-    /// Its user.
-    pub uid: u32,
-}
-
-impl Peer {
-    /// Whether it is the user of this process.
-    pub fn is_us(self) -> bool {
-        self.uid == rustix::process::geteuid().as_raw()
-    }
-}
+const MAX_SOCKET_PATH_LEN: usize = 107;
 
 /// Connects to a Unix socket, however long its path is. The connection is non-blocking.
 pub fn connect(path: &Path) -> io::Result<UnixStream> {
@@ -64,6 +48,7 @@ pub fn bind(path: &Path) -> io::Result<UnixListener> {
         _ => {}
     }
     let listener = UnixListener::bind(&fresh)?;
+    wharf_boundary::take_descriptors(&listener, false);
     fs::set_permissions(&fresh, Permissions::from_mode(0o600))?;
     fs::rename(&fresh, &short.path)?;
     listener.set_nonblocking(true)?;
@@ -72,23 +57,7 @@ pub fn bind(path: &Path) -> io::Result<UnixListener> {
 
 /// Who is at the other end.
 pub fn peer(socket: impl AsFd) -> io::Result<Peer> {
-    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes to `credentials`, for which any bytes are a value.
-    #[expect(unsafe_code, reason = "rustix takes the pid for one that is not zero, and it may be")]
-    let done = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut credentials).cast(),
-            &raw mut length,
-        )
-    };
-    if done != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(Peer { pid: credentials.pid, uid: credentials.uid })
+    Peer::of(socket)
 }
 
 /// A process that is watched for its end.
@@ -117,13 +86,6 @@ impl Watched {
     }
 }
 
-/// Opens a file to append to, the user's alone whatever the umask is.
-pub(crate) fn append_private(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-    file.set_permissions(Permissions::from_mode(0o600))?;
-    Ok(file)
-}
-
 /// Makes a command start in a session of its own, with standard streams and `keep` as its only descriptors.
 ///
 /// What the caller of ours had left open (a lock, a pipe that somebody reads to its end) must not live on in
@@ -131,8 +93,8 @@ pub(crate) fn append_private(path: &Path) -> io::Result<File> {
 pub(crate) fn detached(command: &mut Command, keep: &OwnedFd) {
     let keep = keep.as_raw_fd();
     let prepare = move || {
-        // SAFETY: setsid, close_range and fcntl are system calls on numbers; they touch no memory, and are
-        // safe between fork and exec.
+        // SAFETY: setsid, close_range, fcntl, umask and signal are system calls on numbers, and the set of signals is
+        // ours; all are safe between fork and exec.
         #[expect(unsafe_code, reason = "std has no call for these, and rustix none for close_range")]
         unsafe {
             if libc::setsid() < 0 {
@@ -143,6 +105,14 @@ pub(crate) fn detached(command: &mut Command, keep: &OwnedFd) {
             if libc::fcntl(keep, libc::F_SETFD, 0) < 0 {
                 return Err(io::Error::last_os_error());
             }
+            // What the shell that happens to be the first one ignores, blocks and masks is not for all sessions to come.
+            for signal in 1..=libc::SIGRTMAX() {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            let mut none = std::mem::zeroed::<libc::sigset_t>();
+            libc::sigemptyset(&raw mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+            libc::umask(0o077);
         }
         Ok(())
     };
@@ -163,7 +133,7 @@ struct Short {
 impl Short {
     fn of(path: &Path) -> io::Result<Self> {
         // Room for what `beside` adds.
-        if path.as_os_str().len() + 8 <= LONGEST {
+        if path.as_os_str().len() + 8 <= MAX_SOCKET_PATH_LEN {
             return Ok(Self { path: path.to_owned(), _parent: None });
         }
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {

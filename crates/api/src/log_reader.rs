@@ -1,3 +1,5 @@
+//! Reads a session's output from the daemon, reports gaps, and asks again behind them.
+
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::HeaderMap;

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use wharf_model::{Code, Failure, Manner, Name, Receipt, Reply};
 
 use crate::Client;
-use crate::client::{Answer, millis, of};
+use crate::client::{Answer, millis};
 use crate::query::Query;
+use crate::target::of;
 
 /// `POST /v1/sessions/{name}/messages` and `…/ask`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,7 +65,30 @@ impl FromStr for Await {
     }
 }
 
+/// `POST /v1/sessions/{name}/retry`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetryRequest {
+    /// Have the agent make the conversation shorter first.
+    #[serde(default)]
+    pub compact: bool,
+    /// Though nothing shows that the last turn failed.
+    #[serde(default)]
+    pub force: bool,
+}
+
 impl Client {
+    /// Has an agent go on whose last turn failed. The receipt is that of the message that does so.
+    pub async fn retry(
+        &self,
+        key: &str,
+        request: RetryRequest,
+        how: Await,
+        within: Duration,
+    ) -> Answer<Receipt> {
+        let target = waiting(how, within).after(&of(key, "/retry")?);
+        self.post_within(target, &request, within).await
+    }
+
     /// Puts a message into a session's queue and waits as far as `how` says. The answer is a receipt also where the
     /// message was refused; its status says so. A message with a key may be sent again: it is the same one.
     pub async fn send(
@@ -109,9 +133,9 @@ fn waiting(how: Await, within: Duration) -> Query {
     Query::default().push("wait", how.as_str()).push("timeout_ms", millis(within))
 }
 
-/// The target of one message: its id has the form of a name.
+/// The target of one message: its id has the form of a name in no group.
 fn message(id: &str, what: &str) -> Answer<String> {
-    let id: Name = id.parse().map_err(|_| {
+    let id = id.parse().ok().filter(|id: &Name| id.group().is_none()).ok_or_else(|| {
         Failure::new(Code::Invalid, format!("{id:?} is no message's id"))
             .hint("`wharf messages NAME` lists a session's messages")
     })?;

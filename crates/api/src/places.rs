@@ -1,10 +1,11 @@
 //! What only some places have: ports, images, and sessions that stand still.
 
 use serde::{Deserialize, Serialize};
-use wharf_model::{ImageSummary, Published};
+use wharf_model::{EngineVariables, ImageSummary, Published};
 
-use crate::client::{Answer, of};
+use crate::client::Answer;
 use crate::query::Query;
+use crate::target::of;
 use crate::{Client, ManyRequest, Outcome};
 
 /// `POST /v1/images/prune`.
@@ -13,6 +14,9 @@ pub struct PruneRequest {
     /// The backend whose engine is meant; all that answer when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
+    /// The caller's variables that say which engine is meant; the daemon's own when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineVariables>,
     /// Also those that have a name.
     #[serde(default)]
     pub all: bool,
@@ -27,6 +31,9 @@ pub struct RemoveImageRequest {
     /// The backend whose engine is meant; the first that has it when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
+    /// The caller's variables that say which engine is meant; the daemon's own when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineVariables>,
     /// Its name or id.
     pub name: String,
 }
@@ -47,9 +54,15 @@ impl Client {
         self.get(of(key, "/ports")?).await
     }
 
-    /// The images of one backend, or of all whose engine answers.
-    pub async fn images(&self, backend: Option<&str>) -> Answer<Vec<ImageSummary>> {
-        self.get(Query::default().push_some("backend", backend).after("/v1/images")).await
+    /// The images of one backend, or of all whose engine answers: the engine that `engine` says, or the daemon's own.
+    pub async fn images(
+        &self,
+        backend: Option<&str>,
+        engine: Option<&EngineVariables>,
+    ) -> Answer<Vec<ImageSummary>> {
+        let engine = engine.and_then(|engine| serde_json::to_string(engine).ok());
+        let query = Query::default().push_some("backend", backend).push_some("engine", engine);
+        self.get(query.after("/v1/images")).await
     }
 
     /// Removes images that were built here and that nobody needs.

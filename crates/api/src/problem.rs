@@ -1,3 +1,5 @@
+//! Converts failures to and from `application/problem+json`, the body of every error answer.
+
 use serde::{Deserialize, Serialize};
 use wharf_model::{Code, Failure};
 

@@ -1,6 +1,7 @@
-use std::fmt::Write as _;
+//! Builds query strings for requests, such as the one that selects sessions.
 
 use crate::Selector;
+use crate::target::escape;
 
 /// Builds the query part of a request's target.
 #[derive(Debug, Default)]
@@ -11,14 +12,7 @@ impl Query {
         self.0.push(if self.0.is_empty() { '?' } else { '&' });
         self.0.push_str(name);
         self.0.push('=');
-        for byte in value.as_ref().bytes() {
-            // The unreserved characters of RFC 3986; everything else is escaped.
-            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                self.0.push(byte as char);
-            } else {
-                let _ = write!(self.0, "%{byte:02X}");
-            }
-        }
+        escape(value.as_ref(), &mut self.0);
         self
     }
 

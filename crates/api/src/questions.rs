@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wharf_model::{Answered, Question, Report};
+use wharf_model::{Answered, Interrupted, Question, Report};
 
 use crate::Client;
-use crate::client::{Answer, millis, of};
+use crate::client::{Answer, millis};
 use crate::query::Query;
+use crate::target::of;
 
 /// `POST /v1/sessions/{name}/approve`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +27,7 @@ pub struct KeysRequest {
 
 impl Client {
     /// Stops the agent's turn by what its profile says does that, and proves it.
-    pub async fn interrupt(&self, key: &str, within: Duration) -> Answer<Report> {
+    pub async fn interrupt(&self, key: &str, within: Duration) -> Answer<Interrupted> {
         self.post_within(timed(within).after(&of(key, "/interrupt")?), &(), within).await
     }
 

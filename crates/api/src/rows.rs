@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+pub use wharf_model::clean;
 use wharf_model::{Millis, Session, Text};
 
 /// The first line. Whoever finds another one there reads the sessions as JSON.
@@ -18,7 +19,7 @@ pub struct Row<'a> {
     pub name: &'a str,
     /// Its group.
     pub group: &'a str,
-    /// Its state; once it is over, followed by how, and by `paused` while it stands still.
+    /// Its state; once it is over, followed by how, and by `paused` or `suspended` while it stands still.
     pub state: &'a str,
     /// The command's pid while it runs.
     pub pid: &'a str,
@@ -46,6 +47,9 @@ pub fn line(session: &Session) -> String {
     }
     if session.paused {
         line.push_str(", paused");
+    }
+    if session.suspended {
+        line.push_str(", suspended");
     }
     line.push('\t');
     if let Some(pid) = session.pid {
@@ -86,19 +90,6 @@ pub fn read(text: &str) -> Option<impl Iterator<Item = Row<'_>> + Clone> {
     }))
 }
 
-/// The text with everything taken out that a terminal acts on, or that turns the direction of writing.
-pub fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
-                '\u{fffd}'
-            }
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect()
-}
-
 /// A command as a shell would take it, for reading.
 pub fn command_line(argv: &[Text]) -> String {
     let word = |text: &Text| {
@@ -113,14 +104,6 @@ pub fn command_line(argv: &[Text]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nothing_moves_the_cursor() {
-        assert_eq!(
-            clean("a\x1b[2Jb\u{9b}c\nd\u{202e}e\tf"),
-            "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}f"
-        );
-    }
 
     #[test]
     fn commands_read_as_typed() {

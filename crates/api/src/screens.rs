@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use wharf_model::{Code, Failure, Offset, Size};
 
 use crate::Client;
-use crate::client::{Answer, millis, of, within};
+use crate::client::{Answer, millis, within};
 use crate::connection::{Ask, body};
 use crate::query::Query;
+use crate::target::of;
 
 /// The header of `GET …/repaint` that says where in the log output goes on.
 pub const OFFSET_HEADER: &str = "wharf-offset";

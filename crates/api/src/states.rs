@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use wharf_model::{Explanation, Session, Until};
 
 use crate::Client;
-use crate::client::{Answer, millis, of};
+use crate::client::{Answer, millis};
 use crate::query::Query;
+use crate::target::of;
 
 /// The answer to `GET /v1/sessions/{name}/until`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +33,15 @@ pub struct AgentSummary {
     /// Where its program is installed.
     #[serde(default)]
     pub installed: Option<String>,
+    /// Which version that is, where somebody asked it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// How the program is got, where its profile says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub install: Option<String>,
+    /// Its patterns that were too slow and are switched off, each with the session that it is off for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switched_off: Vec<String>,
 }
 
 impl Client {

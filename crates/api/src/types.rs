@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use wharf_model::{Capabilities, ExitRecord, Failure, Millis, Name, Session, SessionId, Spec, State, Text};
+use wharf_model::{
+    Capabilities, ExitRecord, Failure, Group, Millis, Name, Session, SessionId, Spec, State, Text,
+};
 
 /// `GET /v1/daemon`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +41,9 @@ pub struct Started {
     pub session: Session,
     /// Whether this request made it.
     pub created: bool,
+    /// The hard limits that it is under since the daemon is, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hard_limits: Vec<String>,
 }
 
 /// A session as `GET /v1/sessions?brief=true` lists it: what scripts rely on, and the command. A long list is
@@ -50,7 +55,7 @@ pub struct Summary {
     /// Its name.
     pub name: Name,
     /// Its group.
-    pub group: Option<Name>,
+    pub group: Option<Group>,
     /// Its backend.
     pub backend: String,
     /// What it is doing.
@@ -71,6 +76,12 @@ pub struct Summary {
     /// Whether it was made to stand still.
     #[serde(default)]
     pub paused: bool,
+    /// Its labels.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// Whether its command is stopped by a signal.
+    #[serde(default)]
+    pub suspended: bool,
 }
 
 impl From<&Session> for Summary {
@@ -88,6 +99,8 @@ impl From<&Session> for Summary {
             exit: session.exit.clone(),
             argv: session.argv.clone(),
             paused: session.paused,
+            labels: session.labels.clone(),
+            suspended: session.suspended,
         }
     }
 }
@@ -100,7 +113,7 @@ pub struct Selector {
     pub names: Vec<String>,
     /// A group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<Name>,
+    pub group: Option<Group>,
     /// Labels with these values; an empty value asks only for the label.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -126,6 +139,9 @@ pub struct ManyRequest {
     /// Remove: end it first when it runs.
     #[serde(default)]
     pub force: bool,
+    /// Restart: decide anew what the paths of the host mean that the session was given.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repin: bool,
 }
 
 /// What an operation did to one session.

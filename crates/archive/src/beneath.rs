@@ -8,15 +8,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
-
-/// How often a path is resolved again that somebody changed meanwhile.
-const TRIES: u32 = 16;
+use wharf_boundary::Dir;
 
 /// The directory.
 pub(crate) struct Beneath {
-    root: OwnedFd,
+    root: Dir,
     /// The directory that was used last: the entries of one come one after the other.
     last: Option<(PathBuf, OwnedFd)>,
 }
@@ -28,23 +26,14 @@ pub(crate) struct Spot<'a> {
 }
 
 impl Beneath {
-    /// Opens the directory itself, whose path may have links in it: it is the caller's own.
-    pub(crate) fn open(dir: &Path) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Self { root: rustix::fs::open(dir, flags, Mode::empty())?, last: None })
+    /// Everything goes below this directory.
+    pub(crate) fn new(root: Dir) -> Self {
+        Self { root, last: None }
     }
 
     /// Opens something beneath it.
     fn resolve(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let mut tries = 0;
-        loop {
-            match rustix::fs::openat2(&self.root, path, flags | OFlags::CLOEXEC, Mode::empty(), how) {
-                Err(Errno::AGAIN) if tries < TRIES => tries += 1,
-                opened => return Ok(opened?),
-            }
-        }
+        self.root.open_beneath(path, flags)
     }
 
     /// The place of an entry; the directories before it are made where they are absent.

@@ -1,9 +1,11 @@
+//! Limits how much of a tar header is read, so that a name without an end cannot fill memory.
+
 use std::cell::Cell;
 use std::io::{self, Read};
 use std::rc::Rc;
 
 /// The most that a header with its long names may have.
-const HEADER: u64 = 1 << 20;
+const MAX_HEADER_LEN: u64 = 1 << 20;
 
 /// How much may be read before somebody asks why. The reader of the format keeps names in memory, however long they are
 /// said to be.
@@ -13,7 +15,7 @@ pub(crate) struct Budget(Rc<Cell<u64>>);
 impl Budget {
     /// A header comes.
     pub(crate) fn header(&self) {
-        self.0.set(HEADER);
+        self.0.set(MAX_HEADER_LEN);
     }
 
     /// The bytes of a file come, which nobody keeps.

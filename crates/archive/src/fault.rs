@@ -1,3 +1,5 @@
+//! Turns I/O errors and names that leave the destination into failures with a code.
+
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
 

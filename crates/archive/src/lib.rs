@@ -4,6 +4,8 @@
 //!   few pieces of it are in memory.
 //! - What an archive says is never believed: a name with `..`, an absolute one, or one that leads through a link out of the
 //!   destination is refused by the kernel, and nothing is written there. Devices, pipes and sockets are left out, and said.
+//! - What is packed is held by a descriptor ([`Source`]) and walked from there: whoever swaps a directory for a link meanwhile
+//!   leads nobody outside.
 //! - [`Feed`] and [`Drain`] join a thread that packs or unpacks to a task that sends or receives.
 
 #[cfg(target_os = "linux")]
@@ -13,11 +15,14 @@ mod fault;
 mod names;
 mod pack;
 mod pipe;
+#[cfg(target_os = "linux")]
+mod source;
 mod unpack;
 
 pub use names::Names;
 pub use pack::{How, pack};
 pub use pipe::{Drain, Feed, pipe};
+pub use source::Source;
 pub use unpack::unpack;
 
 /// What was moved.

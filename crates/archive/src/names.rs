@@ -1,3 +1,5 @@
+//! Renames archive entries for their destination, and refuses names that lead out of it.
+
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 

@@ -1,21 +1,27 @@
+//! Packs a tree by descriptors: no path is resolved twice, so a directory that is swapped for a link leads nowhere.
+
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, Stat};
 use tar::{Builder, EntryType, Header};
+use wharf_boundary::Dir;
 use wharf_model::Failure;
 
 use crate::Moved;
 use crate::fault::fault;
+use crate::source::{Source, look, read_link};
+
+/// The most names in one directory. They are in memory, and whoever writes there must not have it all.
+const MAX_NAMES: usize = 1 << 20;
+/// The most directories that wait to be walked, for the same reason.
+const MAX_WAITING_DIRECTORIES: usize = 1 << 20;
 
 /// How a tree is packed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct How {
-    /// What a link at the end of the path points to is packed, and not the link.
-    pub follow: bool,
     /// Whose everything is said to be, as user and group; whose it is when absent.
     pub owner: Option<(u32, u32)>,
 }
@@ -25,105 +31,143 @@ pub struct How {
 /// they are. `tell` hears how many bytes of files went in, again and again.
 pub fn pack<W: Write>(
     archive: W,
-    path: &Path,
+    source: &Source,
     name: &OsStr,
     how: How,
     tell: impl FnMut(u64),
 ) -> Result<Moved, Failure> {
-    let How { follow, owner } = how;
-    let meta = if follow { fs::metadata(path) } else { fs::symlink_metadata(path) };
-    let meta = meta.map_err(|error| fault(format!("cannot read {}", path.display()), &error))?;
     let mut packing =
-        Packing { archive: Builder::new(archive), moved: Moved::default(), follow, owner, tell };
-    // Depth by a list: a tree may be deeper than a stack is.
-    let mut open = vec![(path.to_owned(), PathBuf::from(name), meta)];
-    while let Some((path, name, meta)) = open.pop() {
-        packing
-            .entry(&path, &name, &meta)
-            .map_err(|error| fault(format!("cannot pack {}", path.display()), &error))?;
-        if !meta.is_dir() {
-            continue;
-        }
-        let listed =
-            children(&path).map_err(|error| fault(format!("cannot read {}", path.display()), &error))?;
-        for (child, meta) in listed {
-            open.push((path.join(&child), name.join(&child), meta));
-        }
-    }
+        Packing { archive: Builder::new(archive), moved: Moved::default(), owner: how.owner, tell };
+    packing.first(source, Path::new(name)).map_err(|(path, error)| {
+        fault(format!("cannot pack {}", source.path().join(path).display()), &error)
+    })?;
     let done = packing.archive.into_inner().and_then(|mut archive| archive.flush());
     done.map_err(|error| fault("cannot end the archive", &error))?;
     Ok(packing.moved)
 }
 
-/// What is in a directory, the last first. What went meanwhile is left out.
-fn children(dir: &Path) -> io::Result<Vec<(std::ffi::OsString, Metadata)>> {
-    let mut listed = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        match fs::symlink_metadata(entry.path()) {
-            Ok(meta) => listed.push((entry.file_name(), meta)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-    }
-    listed.sort_by(|one, other| other.0.cmp(&one.0));
-    Ok(listed)
-}
-
 struct Packing<W: Write, F> {
     archive: Builder<W>,
     moved: Moved,
-    /// Whether the next file may be reached by a link: the first alone.
-    follow: bool,
     owner: Option<(u32, u32)>,
     tell: F,
 }
 
+/// Why something below the source cannot be packed, and where it is.
+type Trouble = (PathBuf, io::Error);
+
 impl<W: Write, F: FnMut(u64)> Packing<W, F> {
-    fn entry(&mut self, path: &Path, name: &Path, meta: &Metadata) -> io::Result<()> {
-        let follow = std::mem::take(&mut self.follow);
-        if name.as_os_str().is_empty() {
-            return Ok(());
+    fn first(&mut self, source: &Source, name: &Path) -> Result<(), Trouble> {
+        let here = |error: io::Error| (PathBuf::new(), error);
+        let stat = source.stat().map_err(here)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => self.tree(&source.dir().map_err(here)?, name, &stat),
+            FileType::RegularFile => {
+                source.file().and_then(|file| self.file(file, name, &stat)).map_err(here)
+            }
+            FileType::Symlink => {
+                source.target().and_then(|target| self.link(&target, name, &stat)).map_err(here)
+            }
+            _ => {
+                self.moved.left_out += 1;
+                Ok(())
+            }
         }
+    }
+
+    /// A directory and all below it. Depth by a list: a tree may be deeper than a stack is. Each directory is opened
+    /// from the first one, without links on the way, and one is open at a time.
+    fn tree(&mut self, root: &Dir, name: &Path, stat: &Stat) -> Result<(), Trouble> {
+        if !name.as_os_str().is_empty() {
+            self.directory(name, stat).map_err(|error| (PathBuf::new(), error))?;
+        }
+        let mut waiting = vec![PathBuf::new()];
+        while let Some(below) = waiting.pop() {
+            let opened = if below.as_os_str().is_empty() { root.try_clone() } else { root.dir(&below) };
+            let dir = match opened {
+                // It went meanwhile, or something else has its name by now.
+                Err(error) if !below.as_os_str().is_empty() && is_no_directory_now(&error) => continue,
+                opened => opened.map_err(|error| (below.clone(), error))?,
+            };
+            let mut names = dir.names(MAX_NAMES).map_err(|error| (below.clone(), error))?;
+            names.sort();
+            let mut directories = Vec::new();
+            for entry in names {
+                let path = below.join(&entry);
+                let is_directory = self
+                    .entry(&dir, Path::new(&entry), &name.join(&path))
+                    .map_err(|error| (path.clone(), error))?;
+                if is_directory {
+                    directories.push(path);
+                }
+            }
+            if waiting.len() + directories.len() > MAX_WAITING_DIRECTORIES {
+                let what = format!("more than {MAX_WAITING_DIRECTORIES} directories");
+                return Err((below, io::Error::new(io::ErrorKind::FileTooLarge, what)));
+            }
+            waiting.extend(directories.into_iter().rev());
+        }
+        Ok(())
+    }
+
+    /// One entry of a directory. Whether it is a directory itself, and is still to be walked.
+    fn entry(&mut self, dir: &Dir, entry: &Path, name: &Path) -> io::Result<bool> {
+        let Some(stat) = look(dir, entry)? else { return Ok(false) };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => {
+                self.directory(name, &stat)?;
+                return Ok(true);
+            }
+            FileType::Symlink => match read_link(dir, entry) {
+                Ok(target) => self.link(&target, name, &stat)?,
+                // It is no link any more.
+                Err(error) if is_something_else_now(&error) => self.moved.left_out += 1,
+                Err(error) => return Err(error),
+            },
+            FileType::RegularFile => match dir.open_file(entry) {
+                Ok(file) => self.file(file, name, &stat)?,
+                Err(error) if is_something_else_now(&error) => self.moved.left_out += 1,
+                Err(error) => return Err(error),
+            },
+            _ => self.moved.left_out += 1,
+        }
+        Ok(false)
+    }
+
+    fn header(&self, kind: EntryType, stat: &Stat) -> Header {
         let mut header = Header::new_gnu();
-        header.set_mode(meta.mode() & 0o7777);
-        let (user, group) = self.owner.unwrap_or_else(|| (meta.uid(), meta.gid()));
+        header.set_entry_type(kind);
+        header.set_mode(stat.st_mode & 0o7777);
+        let (user, group) = self.owner.unwrap_or((stat.st_uid, stat.st_gid));
         header.set_uid(u64::from(user));
         header.set_gid(u64::from(group));
-        header.set_mtime(u64::try_from(meta.mtime()).unwrap_or(0));
+        header.set_mtime(u64::try_from(stat.st_mtime).unwrap_or(0));
         header.set_size(0);
-        let kind = meta.file_type();
-        if kind.is_dir() {
-            header.set_entry_type(EntryType::Directory);
-            self.archive.append_data(&mut header, name, io::empty())?;
-        } else if kind.is_symlink() {
-            header.set_entry_type(EntryType::Symlink);
-            self.archive.append_link(&mut header, name, fs::read_link(path)?)?;
-        } else if kind.is_file() {
-            self.file(path, name, header, follow)?;
-        } else {
-            debug_assert!(
-                kind.is_fifo() || kind.is_socket() || kind.is_block_device() || kind.is_char_device()
-            );
-            self.moved.left_out += 1;
-            return Ok(());
-        }
+        header
+    }
+
+    fn directory(&mut self, name: &Path, stat: &Stat) -> io::Result<()> {
+        let mut header = self.header(EntryType::Directory, stat);
+        self.archive.append_data(&mut header, name, io::empty())?;
         self.moved.entries += 1;
         Ok(())
     }
 
-    fn file(&mut self, path: &Path, name: &Path, mut header: Header, follow: bool) -> io::Result<()> {
-        // It may have become something else since it was looked at: a link is not followed, a pipe not waited for.
-        let link = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
-        let flags = (OFlags::NONBLOCK | OFlags::CLOEXEC | link).bits();
-        let file = File::options().read(true).custom_flags(flags as i32).open(path)?;
+    fn link(&mut self, target: &Path, name: &Path, stat: &Stat) -> io::Result<()> {
+        let mut header = self.header(EntryType::Symlink, stat);
+        self.archive.append_link(&mut header, name, target)?;
+        self.moved.entries += 1;
+        Ok(())
+    }
+
+    fn file(&mut self, file: File, name: &Path, stat: &Stat) -> io::Result<()> {
         let meta = file.metadata()?;
         if !meta.is_file() {
             self.moved.left_out += 1;
             return Ok(());
         }
         let size = meta.len();
-        header.set_entry_type(EntryType::Regular);
+        let mut header = self.header(EntryType::Regular, stat);
         header.set_size(size);
         // A file that changes under our eyes still has the size that was said.
         let data = file.take(size).chain(io::repeat(0)).take(size);
@@ -138,8 +182,20 @@ impl<W: Write, F: FnMut(u64)> Packing<W, F> {
         };
         self.archive.append_data(&mut header, name, counted)?;
         self.moved.bytes = before + size;
+        self.moved.entries += 1;
         Ok(())
     }
+}
+
+/// Whether a name stands for something else than it did when it was looked at.
+fn is_something_else_now(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, NotFound};
+    matches!(error.kind(), NotFound | InvalidInput) || wharf_boundary::is_hostile(error)
+}
+
+/// The same of a directory.
+fn is_no_directory_now(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotADirectory || is_something_else_now(error)
 }
 
 struct Counted<R, F> {

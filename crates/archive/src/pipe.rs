@@ -5,13 +5,13 @@ use std::io::{self, Read, Write};
 use tokio::sync::mpsc;
 
 /// How large a piece is.
-const PIECE: usize = 64 << 10;
+const CHUNK_LEN: usize = 64 << 10;
 /// How many pieces wait for whoever takes them.
-const AHEAD: usize = 4;
+const MAX_QUEUED_CHUNKS: usize = 4;
 
 /// Pieces of bytes for a thread, and where a task puts them; or the other way about.
 pub fn pipe() -> (mpsc::Sender<Vec<u8>>, mpsc::Receiver<Vec<u8>>) {
-    mpsc::channel(AHEAD)
+    mpsc::channel(MAX_QUEUED_CHUNKS)
 }
 
 /// Reads what a task sends, on a thread that may wait.
@@ -52,15 +52,15 @@ pub struct Drain {
 impl Drain {
     /// Writes such pieces. Whoever is done calls `flush`.
     pub fn new(pieces: mpsc::Sender<Vec<u8>>) -> Self {
-        Self { pieces, piece: Vec::with_capacity(PIECE) }
+        Self { pieces, piece: Vec::with_capacity(CHUNK_LEN) }
     }
 }
 
 impl Write for Drain {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = bytes.len().min(PIECE - self.piece.len());
+        let count = bytes.len().min(CHUNK_LEN - self.piece.len());
         self.piece.extend_from_slice(&bytes[..count]);
-        if self.piece.len() == PIECE {
+        if self.piece.len() == CHUNK_LEN {
             self.flush()?;
         }
         Ok(count)
@@ -70,7 +70,7 @@ impl Write for Drain {
         if self.piece.is_empty() {
             return Ok(());
         }
-        let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE));
+        let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(CHUNK_LEN));
         self.pieces.blocking_send(piece).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }

@@ -1,7 +1,10 @@
+//! Unpacks a tar stream into a held directory without ever writing outside of it.
+
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use tar::{Archive, Entry, EntryType};
+use wharf_boundary::Dir;
 use wharf_model::{Code, Failure};
 
 use crate::beneath::{self, Beneath};
@@ -11,23 +14,27 @@ use crate::names::Renaming;
 use crate::{Moved, Names};
 
 /// Modes that are kept. Who may run a file as somebody else is not for an archive to say.
-const MODE: u32 = 0o777;
+const MODE_MASK: u32 = 0o777;
 /// How much of a file is moved at once.
-const PIECE: usize = 64 << 10;
+const CHUNK_LEN: usize = 64 << 10;
 
-/// Makes files of an archive in a directory, which must be there. Everything belongs to whoever calls this. `tell` hears
+/// Makes files of an archive in a directory that is held; `shown` is what failures call it. Everything belongs to whoever calls this. `tell` hears
 /// how many bytes went in, again and again.
 ///
 /// After a failure what was unpacked before stays.
-pub fn unpack(archive: impl Read, dir: &Path, names: Names, tell: impl FnMut(u64)) -> Result<Moved, Failure> {
-    let beneath =
-        Beneath::open(dir).map_err(|error| fault(format!("cannot open {}", dir.display()), &error))?;
+pub fn unpack(
+    archive: impl Read,
+    dir: Dir,
+    shown: &Path,
+    names: Names,
+    tell: impl FnMut(u64),
+) -> Result<Moved, Failure> {
     let budget = Budget::default();
     budget.header();
     let mut archive = Archive::new(Budgeted { reader: archive, budget: budget.clone() });
     let mut unpacking = Unpacking {
-        beneath,
-        dir,
+        beneath: Beneath::new(dir),
+        dir: shown,
         names: Renaming::new(names),
         directories: Vec::new(),
         moved: Moved::default(),
@@ -65,7 +72,7 @@ impl<F: FnMut(u64)> Unpacking<'_, F> {
         }
         let path = self.names.place(&name)?;
         let header = entry.header();
-        let mode = header.mode().map_err(|error| broken(&error))? & MODE;
+        let mode = header.mode().map_err(|error| broken(&error))? & MODE_MASK;
         let modified = header.mtime().unwrap_or(0);
         if path.as_os_str().is_empty() {
             if kind != EntryType::Directory {
@@ -109,7 +116,7 @@ impl<F: FnMut(u64)> Unpacking<'_, F> {
     /// Makes a file. Returns how much of it came.
     fn file(&mut self, path: &Path, data: &mut impl Read, mode: u32, modified: u64) -> io::Result<u64> {
         let mut file = self.beneath.spot(path)?.make_file()?;
-        let (mut buffer, before) = (vec![0; PIECE], self.moved.bytes);
+        let (mut buffer, before) = (vec![0; CHUNK_LEN], self.moved.bytes);
         loop {
             let got = match data.read(&mut buffer) {
                 Ok(0) => break,

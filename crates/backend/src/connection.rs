@@ -1,3 +1,5 @@
+//! Declares the `Connection` trait: input, size, signals, output and the end of one live session.
+
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -62,16 +64,28 @@ pub struct Stop {
 pub struct Status {
     /// Attached terminals.
     pub attached: u32,
+    /// Those of them that may type, and whose terminal answers what the application asks.
+    pub typists: u32,
     /// The command's pid.
     pub pid: Option<i32>,
     /// The terminal's size.
     pub size: Size,
     /// When something was last typed.
     pub last_input: Option<Millis>,
+    /// Whether a line was begun and not submitted, where that is known.
+    pub line_open: Option<bool>,
+    /// Whether something of that line was typed while the terminal was in line mode: it keeps it until the line ends.
+    pub line_kept: bool,
+    /// Whether the command is stopped by a signal.
+    pub suspended: bool,
+    /// How often something of the session was killed for want of memory, in this run.
+    pub oom_kills: u64,
     /// How it ended; the last change there is.
     pub exit: Option<ExitRecord>,
     /// Whether the connection broke before the end was known.
     pub broken: bool,
+    /// Who was asked and does not answer, in words; absent while there is nothing to complain of.
+    pub silent: Option<String>,
 }
 
 /// Input that is on its way.
@@ -96,8 +110,9 @@ pub struct ExecRequest {
     pub env: Vec<(Text, Text)>,
     /// Its directory.
     pub dir: Text,
-    /// Its standard input, output and error.
+    /// Its standard input, output and error. What runs in a place of its own (a container, a sandbox) never has these
+    /// descriptors themselves: it has pipes or a new terminal, and the bytes are moved.
     pub stdio: [OwnedFd; 3],
-    /// Whether its standard input is a terminal that it shall control.
+    /// Whether it has a terminal that it controls: its standard input, or the new one in a place of its own.
     pub tty: bool,
 }

@@ -1,3 +1,5 @@
+//! Declares the `Environment` trait, which rewrites a launch: dev shells, sandboxes, images.
+
 use async_trait::async_trait;
 use tokio::sync::mpsc;
 use wharf_model::{Capabilities, SessionId, Spec};

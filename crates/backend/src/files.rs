@@ -1,3 +1,5 @@
+//! Declares the `Files` trait: copies files to and from a session as tar archives.
+
 use async_trait::async_trait;
 use wharf_model::{FileStat, Text, Ticket};
 

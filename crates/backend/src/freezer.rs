@@ -1,3 +1,5 @@
+//! Declares the `Freezer` trait: pauses a whole session and lets it go on.
+
 use async_trait::async_trait;
 use tokio::sync::broadcast;
 use wharf_model::{SessionId, Ticket};

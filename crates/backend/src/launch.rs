@@ -1,3 +1,5 @@
+//! Defines `Launch`, the fully decided start that a backend runs as it is.
+
 use std::path::PathBuf;
 
 use wharf_model::{Millis, Name, SessionId, Spec, Text};

@@ -4,13 +4,15 @@
 //! that ticket, and connects to it. Messages, screens, states, attach and recording are built once, above.
 //!
 //! - [`Backend`] and [`Connection`] are the contract, [`Output`] is how output is read.
-//! - [`Files`], [`Freezer`], [`Library`] and [`Publisher`] are what only some places have.
+//! - [`Files`], [`Freezer`], [`Keeper`], [`Library`] and [`Publisher`] are what only some places have.
 //! - [`Environment`] is what rewrites a launch before a backend runs it.
+//! - [`Pins`] is what paths of the host mean, decided once; [`Beside`] is where they are looked at.
 //! - [`fake`] is a backend in memory, for tests of what stands above.
 //! - [`faults`] wraps any backend and makes it fail on purpose.
 //! - [`conformance`] is the suite that every backend runs, chosen by its [`Capabilities`].
 
 mod backend;
+mod beside;
 pub mod conformance;
 mod connection;
 mod environment;
@@ -18,18 +20,23 @@ pub mod fake;
 pub mod faults;
 mod files;
 mod freezer;
+mod keeper;
 mod launch;
 mod library;
 mod output;
+mod pins;
 
 pub use backend::{Adoption, Backend, Probe};
+pub use beside::Beside;
 pub use connection::{Connection, ExecRequest, Pending, Status, Stop};
 pub use environment::{Environment, Progress};
 pub use files::{Archive, Files};
 pub use freezer::{Freezer, Frozen};
+pub use keeper::{Keeper, Leftover};
 pub use launch::Launch;
 pub use library::{Library, Publisher};
 pub use output::{Output, OutputChunk, Stream};
+pub use pins::{Pins, Sure, check_pins};
 pub use wharf_model::{Capabilities, Failure, Ticket};
 
 /// What every operation of a backend returns.

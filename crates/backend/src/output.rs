@@ -1,3 +1,5 @@
+//! Declares the `Output` trait, which reads a session's log from an offset on and reports gaps.
+
 use async_trait::async_trait;
 use wharf_model::Offset;
 

@@ -9,7 +9,7 @@ use wharf_model::{Code, Failure};
 use crate::place;
 
 /// How often a question is put again when the daemon dies before it answers.
-const TRIES: u32 = 3;
+const MAX_TRIES: u32 = 3;
 
 /// Asks a daemon that runs, without a runtime, which would cost as much as the question; none where none runs.
 pub(crate) fn directly(
@@ -35,7 +35,7 @@ pub(crate) fn again<T>(work: impl AsyncFn(Client) -> Result<T, Failure>) -> Resu
             match work(daemon::ensure(&home).await?).await {
                 // It died before it answered, or between being found and being asked.
                 Err(failure)
-                    if matches!(failure.code, Code::Unreachable | Code::Unavailable) && tries < TRIES =>
+                    if matches!(failure.code, Code::Unreachable | Code::Unavailable) && tries < MAX_TRIES =>
                 {
                     tries += 1;
                 }

@@ -1,11 +1,9 @@
 //! The user's configuration file.
 
-use std::fs;
-use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
-use wharf_model::{Failure, Home};
+use wharf_model::{Failure, Home, Names};
 
 use crate::output;
 use crate::trouble::invalid;
@@ -17,26 +15,33 @@ pub(crate) struct Config {
     pub(crate) detach_keys: Option<String>,
     /// The backend of sessions that name none.
     pub(crate) backend: Option<String>,
+    /// What names are unique in. The daemon's to go by; what is wrong with it is told here, with its place.
+    #[serde(default)]
+    pub(crate) names: Names,
 }
 
 /// Those that are read here, and those that the daemon reads.
-const KEYS: [&str; 4] = ["detach_keys", "backend", "notify", "backends"];
+const KEYS: [&str; 5] = ["detach_keys", "backend", "notify", "backends", "names"];
 
 /// Reads the file; none is the same as an empty one. Keys that mean nothing are told and passed over.
 pub(crate) fn load(home: &Home) -> Result<Config, Failure> {
     let path = home.config_file();
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(Config::default());
-        }
-        Err(error) => return Err(Failure::system(format_args!("cannot read {}", path.display()), &error)),
-    };
+    let read = wharf_boundary::read_config(&path)
+        .map_err(|error| Failure::system(format_args!("cannot read {}", path.display()), &error))?;
+    let Some(text) = read else { return Ok(Config::default()) };
     let (config, unknown) = parse(&text, &path)?;
     for key in unknown {
         output::note(format!("warning: {}: {key:?} means nothing here", path.display()));
     }
     Ok(config)
+}
+
+/// The backend of sessions that name none, where the user has chosen one: by a variable, or by the file.
+pub(crate) fn backend(home: &Home) -> Result<Option<String>, Failure> {
+    match std::env::var("WHARF_BACKEND").ok().filter(|name| !name.is_empty()) {
+        None => Ok(load(home)?.backend),
+        named => Ok(named),
+    }
 }
 
 /// The configuration, and the keys that mean nothing.
@@ -62,19 +67,33 @@ fn position(text: &str, at: usize) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
+    use wharf_model::NameScope;
+
     use super::*;
 
     #[test]
     fn known_keys_are_read_and_others_named() {
-        let text = "detach_keys = \"ctrl-a d\"\nnew = 1\n[later]\nx = 2\n";
+        let text = "detach_keys = \"ctrl-a d\"\nnew = 1\n[later]\nx = 2\n[names]\nscope = \"group\"\n";
         let (config, unknown) = parse(text, Path::new("c")).unwrap();
-        assert_eq!(config, Config { detach_keys: Some("ctrl-a d".into()), backend: None });
+        assert_eq!(
+            config,
+            Config {
+                detach_keys: Some("ctrl-a d".into()),
+                names: Names { scope: NameScope::Group },
+                ..Config::default()
+            }
+        );
         assert_eq!(unknown, ["later", "new"]);
     }
 
     #[test]
     fn errors_name_line_and_column() {
-        for (text, place) in [("a = 1\nb = \n", "c:2:"), ("backend = 5", "c:1:11:")] {
+        for (text, place) in [
+            ("a = 1\nb = \n", "c:2:"),
+            ("backend = 5", "c:1:11:"),
+            ("[names]\nscope = 'team'", "c:2:9:"),
+            ("[names]\nscoop = 1", "c:2:1:"),
+        ] {
             let failure = parse(text, Path::new("c")).unwrap_err();
             assert!(failure.message.starts_with(place), "{}", failure.message);
         }

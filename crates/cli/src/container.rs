@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use wharf_model::{
-    Change, Container, Environment, EnvironmentBase, Failure, Publish, Pull, Secret, Text, Volume,
+    Change, Container, EngineVariables, Environment, EnvironmentBase, Failure, Publish, Pull, Text, Volume,
 };
 
 use crate::trouble::invalid;
 
 /// The container to run in.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Containers", group = clap::ArgGroup::new("container").args(["image", "build"]).multiple(true))]
 pub(crate) struct ContainerArgs {
@@ -22,18 +23,22 @@ pub(crate) struct ContainerArgs {
     /// When the image is fetched: always, missing, never
     #[arg(long, value_name = "WHEN", default_value = "missing", value_parser = pull)]
     pull: Pull,
+    /// The platform that the image is for, such as linux/arm64; the engine's own when absent
+    #[arg(long, value_name = "OS/ARCH", requires = "container")]
+    platform: Option<String>,
+    /// A program to put before the command, in place of what the image runs
+    #[arg(long, value_name = "PROGRAM", requires = "container")]
+    entrypoint: Option<OsString>,
     /// A directory or file that the container sees: PATH for the same path, PATH:INSIDE, with :ro to look only; or
-    /// VOLUME:INSIDE; may be repeated
-    #[arg(short = 'v', long = "volume", value_name = "PATH[:INSIDE][:ro]", requires = "container")]
+    /// VOLUME:INSIDE; may be repeated. On this host PATH or PATH:PATH is what it is
+    #[arg(short = 'v', long = "volume", value_name = "PATH[:INSIDE][:ro]")]
     volumes: Vec<OsString>,
     /// A directory in memory; may be repeated
     #[arg(long, value_name = "PATH", requires = "container")]
     tmpfs: Vec<OsString>,
-    /// A file that it reads at /run/secrets/NAME; may be repeated
-    #[arg(long = "secret", value_name = "NAME=FILE", requires = "container")]
-    secrets: Vec<String>,
-    /// A port of the container that is reached from here: [[ADDRESS:]PORT:]INSIDE[/udp]; may be repeated
-    #[arg(long, value_name = "PORT", requires = "container", value_parser = publish)]
+    /// A port of the container that is reached from here: [[ADDRESS:]PORT:]INSIDE[/udp]; may be repeated. On this host
+    /// PORT:PORT is what it is
+    #[arg(long, value_name = "PORT", value_parser = publish)]
     publish: Vec<Publish>,
     /// The network by the engine's name for it; none for none at all
     #[arg(long, value_name = "NETWORK", requires = "container")]
@@ -62,9 +67,45 @@ pub(crate) struct ContainerArgs {
     /// Use a running container of the same make where a session started one with --reuse; it goes with the last of them
     #[arg(long, requires = "container")]
     reuse: bool,
+    /// Keep the container after its end: `restart` goes on in it, `rm` removes it
+    #[arg(long, requires = "container", conflicts_with = "reuse")]
+    keep: bool,
 }
 
 impl ContainerArgs {
+    /// What was asked to be mapped to itself where there is no container, in words. Anything else cannot be had there.
+    pub(crate) fn unmapped(&self, here: &Path) -> Result<Vec<String>, Failure> {
+        if self.image.is_some() || self.build.is_some() {
+            return Ok(Vec::new());
+        }
+        let mut words = Vec::new();
+        for text in &self.volumes {
+            let volume = volume(text, here)?;
+            if volume.read_only || volume.source != volume.target {
+                let what = if volume.read_only { "a read-only path" } else { "a path under another name" };
+                return Err(Failure::unsupported(format!("-v {}: {what}", text.display()), "this host")
+                    .hint("-v PATH is what it is here; --image runs it in a container, --sandbox keeps it from files"));
+            }
+            if !volume.source.as_path().exists() {
+                return Err(invalid(format!(
+                    "there is no {}, so nothing is there to see",
+                    volume.source.lossy()
+                )));
+            }
+            words.push(format!("-v {}", volume.source.lossy()));
+        }
+        for port in &self.publish {
+            if port.address.is_some() || port.host != port.container {
+                let asked = format!("--publish {}: a port under another number or address", port.container);
+                return Err(Failure::unsupported(asked, "this host")
+                    .hint("--publish PORT:PORT is what it is here; --image runs it in a container"));
+            }
+            let protocol = if port.udp { "/udp" } else { "" };
+            words.push(format!("--publish {0}:{0}{protocol}", port.host));
+        }
+        Ok(words)
+    }
+
     /// The container, where one was asked for. `here` is the directory of the caller, `chosen` whether -w named another.
     pub(crate) fn container(self, here: &Path, chosen: bool) -> Result<Option<Box<Container>>, Failure> {
         if self.image.is_none() && self.build.is_none() {
@@ -81,11 +122,14 @@ impl ContainerArgs {
             image,
             pull: self.pull,
             build: self.build.map(|path| plain(&here.join(path)).into()),
+            platform: self.platform,
+            entrypoint: self.entrypoint.map(Text::from),
+            image_command: false,
             image_variables: true,
             image_dir: !chosen && !seen,
             volumes,
             tmpfs: self.tmpfs.into_iter().map(Text::from).collect(),
-            secrets: self.secrets.iter().map(|text| secret(text, here)).collect::<Result<_, _>>()?,
+            secrets: Vec::new(),
             publish: self.publish,
             network: self.network,
             host_gateway: self.host_gateway,
@@ -96,8 +140,24 @@ impl ContainerArgs {
             cap_drop: self.cap_drop,
             devices: self.devices,
             reuse: self.reuse,
+            keep: self.keep,
+            engine: Some(engine_meant()),
         })))
     }
+}
+
+/// What says which engine is meant here, and what its own client would hand on to a container.
+fn engine_meant() -> EngineVariables {
+    EngineVariables::of(&here(), |name| std::env::var_os(name))
+}
+
+/// What says which engine is meant here, for a question to it.
+pub(crate) fn engine_asked() -> EngineVariables {
+    EngineVariables::places(&here(), |name| std::env::var_os(name))
+}
+
+fn here() -> PathBuf {
+    std::env::current_dir().unwrap_or_else(|_| "/".into())
 }
 
 /// The variables of a command in a container: what was named. Those of the caller are about another place.
@@ -141,7 +201,7 @@ fn volume(text: &OsString, here: &Path) -> Result<Volume, Failure> {
 }
 
 /// The path without `.` and with `..` taken back, so that it is the same on both sides.
-fn plain(path: &Path) -> PathBuf {
+pub(crate) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
@@ -151,15 +211,6 @@ fn plain(path: &Path) -> PathBuf {
         }
     }
     plain
-}
-
-fn secret(text: &str, here: &Path) -> Result<Secret, Failure> {
-    match text.split_once('=') {
-        Some((name, file)) if !name.is_empty() && !file.is_empty() => {
-            Ok(Secret { name: name.to_owned(), source: plain(&here.join(file)).into() })
-        }
-        _ => Err(invalid(format!("{text:?} is no secret")).hint("write --secret NAME=FILE")),
-    }
 }
 
 /// Reads `INSIDE`, `PORT:INSIDE`, `ADDRESS:PORT:INSIDE`, each with `/tcp` or `/udp`; `auto` is any free port.
@@ -222,6 +273,34 @@ mod tests {
         for bad in ["", "0", "x", "80:", "70000", "x:80", "1:2:x"] {
             assert!(publish(bad).is_err(), "{bad:?} was taken");
         }
+    }
+
+    #[test]
+    fn on_this_host_only_what_is_the_same_on_both_sides_can_be_had() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().to_str().unwrap();
+        let of = |volumes: &[&str], ports: &[&str]| {
+            let args = ContainerArgs {
+                volumes: volumes.iter().map(OsString::from).collect(),
+                publish: ports.iter().map(|port| publish(port).unwrap()).collect(),
+                ..ContainerArgs::default()
+            };
+            args.unmapped(dir.path()).map_err(|failure| {
+                assert!(failure.hint.is_some() || failure.code == wharf_model::Code::Invalid);
+                failure.code
+            })
+        };
+        let same = format!("{path}:{path}");
+        assert_eq!(of(&[path], &["80:80"]).unwrap(), [format!("-v {path}"), "--publish 80:80".to_owned()]);
+        assert_eq!(of(&[&same, "."], &["53:53/udp"]).unwrap().len(), 3);
+        let refused = Err(wharf_model::Code::Unsupported);
+        assert_eq!(of(&[&format!("{path}:/x")], &[]), refused);
+        assert_eq!(of(&[&format!("{path}:ro")], &[]), refused);
+        assert_eq!(of(&["cache:/c"], &[]), refused);
+        for port in ["80", "8080:80", "127.0.0.1:80:80", "auto:80"] {
+            assert_eq!(of(&[], &[port]), refused, "{port}");
+        }
+        assert_eq!(of(&[&format!("{path}/none")], &[]), Err(wharf_model::Code::Invalid));
     }
 
     #[test]

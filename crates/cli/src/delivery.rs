@@ -12,6 +12,7 @@ use crate::duration::now;
 use crate::trouble::invalid;
 
 /// The text, and how it is to be delivered.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct DeliveryArgs {
     /// The text; several words are joined by spaces, `-` reads standard input
@@ -23,9 +24,12 @@ pub(crate) struct DeliveryArgs {
     /// When it may be typed: idle waits for the agent, now means at once or not at all
     #[arg(long, value_name = "idle|now", default_value = "idle", value_parser = when)]
     when: When,
-    /// Do not wait for a draft in the composer, or for somebody who types
+    /// Do not wait for a draft in the composer, for somebody who types, or for the end of a block that was begun: add to it
     #[arg(long)]
     now: bool,
+    /// Delete a draft that stands at the prompt first; without this, or --now, the message waits until it is gone
+    #[arg(long, conflicts_with = "now")]
+    clear: bool,
     /// Stop the agent's turn first
     #[arg(long)]
     interrupt: bool,
@@ -41,7 +45,7 @@ pub(crate) struct DeliveryArgs {
 }
 
 /// More than this is no message.
-const MOST: u64 = 16 << 20;
+const MAX_TEXT_LEN: u64 = 16 << 20;
 
 fn when(text: &str) -> Result<When, String> {
     match text {
@@ -89,6 +93,7 @@ impl DeliveryArgs {
             interrupt: self.interrupt,
             raw: self.raw,
             over_draft: self.now,
+            clear_draft: self.clear,
             expires: Some(Millis(expires)),
         };
         Ok(SendRequest { text, manner })
@@ -113,12 +118,12 @@ fn read(file: &Path, name: &str) -> Result<String, Failure> {
         crate::output::note("reading the text from this terminal; ctrl-d ends it");
     }
     let read = if from_stdin {
-        io::stdin().lock().take(MOST + 1).read_to_end(&mut bytes)
+        io::stdin().lock().take(MAX_TEXT_LEN + 1).read_to_end(&mut bytes)
     } else {
-        std::fs::File::open(file).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes))
+        std::fs::File::open(file).and_then(|file| file.take(MAX_TEXT_LEN + 1).read_to_end(&mut bytes))
     };
     read.map_err(|error| invalid(format!("cannot read {}: {error}", file.display())))?;
-    if bytes.len() as u64 > MOST {
+    if bytes.len() as u64 > MAX_TEXT_LEN {
         return Err(invalid(format!("{} is larger than 16 MiB", file.display()))
             .hint("write it to a file, and send its name"));
     }
@@ -151,6 +156,7 @@ mod tests {
             when: When::Idle,
             now: false,
             interrupt: false,
+            clear: false,
             raw: false,
             submit: None,
             key: None,

@@ -14,6 +14,8 @@ pub(crate) struct DetachKeys {
 
 /// What is used when nothing else is said.
 pub(crate) const DEFAULT: &str = "ctrl-\\";
+/// What is used inside of another session, whose own keys are taken before they come this far.
+pub(crate) const NESTED: &str = "ctrl-]";
 
 impl DetachKeys {
     /// Reads `ctrl-\`, `ctrl-p,ctrl-q`, `C-a d`, or `none`.
@@ -32,6 +34,16 @@ impl DetachKeys {
             shown: text.to_owned(),
             steps: steps.map_err(|why| format!("detach keys {text:?}: {why}"))?,
         })
+    }
+
+    /// Whether no key leaves it.
+    pub(crate) fn are_none(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Whether they are the same keys, however they are written.
+    pub(crate) fn same_as(&self, other: &Self) -> bool {
+        self.steps == other.steps
     }
 }
 

@@ -1,10 +1,10 @@
+//! Finds the verb of a command line, runs it, and turns its result into an exit code.
+
 use std::ffi::OsString;
-use std::io::{self, Write};
 
 use clap::ArgMatches;
 use wharf_model::Home;
 
-use crate::table::clean;
 use crate::trouble::{Done, Trouble};
 use crate::verb::Verb;
 use crate::{commands, help, output, shortcut};
@@ -40,7 +40,10 @@ fn run(verb: &Verb, argv: &[OsString], serve: Serve) -> u8 {
     }
     match verb.command().try_get_matches_from(argv) {
         Ok(matches) => told((verb.run)(&matches, serve), json(&matches)),
-        Err(error) => refused(&error),
+        Err(error) => {
+            let own = argv.iter().take_while(|word| *word != "--");
+            told(output::parser(&error), own.into_iter().any(|word| word == "--json"))
+        }
     }
 }
 
@@ -59,19 +62,4 @@ fn told(done: Done, json: bool) -> u8 {
             failure.code.exit_code()
         }
     }
-}
-
-/// Help that was asked for, or arguments that are wrong.
-fn refused(error: &clap::Error) -> u8 {
-    // What was typed stands in the message, and a terminal would act on it.
-    let text = error.render().to_string();
-    let text: Vec<String> = text.split('\n').map(clean).collect();
-    let text = text.join("\n");
-    // Standard output or error may be closed; then there is nobody to tell.
-    let _ = if error.use_stderr() {
-        io::stderr().write_all(text.as_bytes())
-    } else {
-        io::stdout().write_all(text.as_bytes())
-    };
-    u8::try_from(error.exit_code()).unwrap_or(2)
 }

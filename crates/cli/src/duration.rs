@@ -62,6 +62,14 @@ pub(crate) fn human(from: Millis, to: Millis) -> String {
     text
 }
 
+/// A duration as it was given: `1 s`, `1.5 s`, `50 ms`.
+pub(crate) fn exact(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) && !duration.is_zero() {
+        return format!("{} ms", duration.as_millis());
+    }
+    format!("{} s", duration.as_millis() as f64 / 1_000.0)
+}
+
 /// The time now.
 pub(crate) fn now() -> Millis {
     std::time::SystemTime::now().into()
@@ -120,6 +128,12 @@ mod tests {
             .into();
         assert_eq!(shown, ["0s", "59s", "1m", "59m", "1h", "1d", "10d"]);
         assert_eq!(human(Millis(5), Millis(0)), "0s");
+    }
+
+    #[test]
+    fn a_duration_is_told_as_it_was_given() {
+        let told = [0, 50, 1_000, 1_500, 90_000].map(|millis| exact(Duration::from_millis(millis)));
+        assert_eq!(told, ["0 s", "50 ms", "1 s", "1.5 s", "90 s"]);
     }
 
     #[test]

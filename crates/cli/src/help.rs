@@ -25,13 +25,17 @@ wharf help VERB says more; wharf help exit-codes lists the codes.";
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "Sessions",
-        &["run", "ensure", "adopt", "ls", "show", "stop", "kill", "restart", "rm", "rename", "wait"],
+        &[
+            "run", "ensure", "adopt", "ls", "groups", "show", "stop", "kill", "restart", "rm", "rename",
+            "wait",
+        ],
     ),
     (
         "Agents",
         &[
             "send",
             "ask",
+            "retry",
             "messages",
             "cancel",
             "approve",
@@ -42,6 +46,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "events",
             "agents",
             "hook",
+            "trust",
         ],
     ),
     ("Terminals", &["attach", "capture", "screen", "logs", "record", "keys", "write", "pipe"]),
@@ -102,10 +107,7 @@ pub(crate) fn answer(argv: &[OsString]) -> Done {
         },
         _ => match tree().try_get_matches_from(argv) {
             Ok(_) => shown(&mut tree()),
-            Err(error) => {
-                let _ = error.print();
-                Ok(u8::try_from(error.exit_code()).unwrap_or(2))
-            }
+            Err(error) => output::parser(&error),
         },
     }
 }
@@ -154,7 +156,7 @@ mod tests {
     fn every_verb_that_users_were_promised_is_there() {
         let promised = "run ls show logs attach keys write interrupt escape signal stop kill rm rename restart wait \
                         exec env stats top pipe ensure gc doctor backends daemon completions man version record \
-                        send ask messages cancel approve deny capture screen explain events agents hook";
+                        send ask retry messages cancel approve deny capture screen explain events agents hook groups";
         for word in promised.split_whitespace() {
             assert!(commands::find(word).is_some(), "{word}");
         }

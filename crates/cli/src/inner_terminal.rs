@@ -4,13 +4,12 @@ use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use wharf_holder::client::Client;
+use wharf_holder::fresh_terminal;
 use wharf_holder::wire::Exec;
-use wharf_model::{Failure, Size, Text};
+use wharf_model::{Code, Failure, Size, Text};
 
 use crate::commands::finished;
 use crate::signals::Signals;
@@ -22,7 +21,7 @@ pub(crate) fn exec(client: &mut Client, argv: &[Text], env: &[(Text, Text)], dir
     let cannot = |error: io::Error| Failure::system("cannot make a terminal", &error);
     let signals = Signals::catch(&[libc::SIGWINCH, libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT])
         .map_err(cannot)?;
-    let (outer, inner) = pair().map_err(cannot)?;
+    let (outer, inner) = fresh_terminal::pair().map_err(cannot)?;
     resize(&outer);
     let seq = client
         .exec(argv, env, &Exec { dir, tty: true }, [inner.as_fd(), inner.as_fd(), inner.as_fd()])
@@ -38,16 +37,6 @@ pub(crate) fn exec(client: &mut Client, argv: &[Text], env: &[(Text, Text)], dir
     }
     drop(raw);
     done
-}
-
-fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let outer = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
-    grantpt(&outer)?;
-    unlockpt(&outer)?;
-    let name = ptsname(&outer, Vec::new())?;
-    let inner = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
-    rustix::io::ioctl_fionbio(&outer, true)?;
-    Ok((outer, inner))
 }
 
 fn resize(outer: &OwnedFd) {
@@ -96,7 +85,9 @@ impl Joined<'_> {
             }
             if holder {
                 let gone = !matches!(self.client.receive(), Ok(1..));
-                while let Some(event) = self.client.buffered().ok().flatten() {
+                // What cannot be understood is never taken in, and would pile up.
+                let odd = |error: io::Error| Failure::new(Code::Unreachable, error.to_string());
+                while let Some(event) = self.client.buffered().map_err(odd)? {
                     if let Some(code) = finished(Some(event), self.seq)? {
                         // What it printed last is in the terminal already.
                         while self.show()? {}

@@ -1,3 +1,5 @@
+//! Switches the user's terminal to its alternate screen, and back when dropped.
+
 use crate::output;
 use crate::trouble::Trouble;
 
@@ -6,13 +8,13 @@ pub(crate) struct OtherScreen;
 
 impl OtherScreen {
     pub(crate) fn enter() -> Result<Self, Trouble> {
-        output::text("\x1b[?1049h\x1b[?25l")?;
+        output::raw(b"\x1b[?1049h\x1b[?25l")?;
         Ok(Self)
     }
 }
 
 impl Drop for OtherScreen {
     fn drop(&mut self) {
-        let _ = output::text("\x1b[?25h\x1b[?1049l");
+        let _ = output::raw(b"\x1b[?25h\x1b[?1049l");
     }
 }

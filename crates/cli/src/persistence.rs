@@ -6,11 +6,11 @@ use wharf_api::{Client, daemon};
 use wharf_model::{Code, Failure, Home};
 
 /// A daemon that fails at once, again and again, is not asked in a storm.
-const PAUSE: Duration = Duration::from_millis(100);
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// How often in a row it may fail at once.
-const TRIES: u32 = 20;
+const MAX_TRIES: u32 = 20;
 /// How much longer than the time that is left an answer may take: a daemon that says that the time is up is heard.
-const SLACK: Duration = Duration::from_secs(5);
+const ANSWER_SLACK: Duration = Duration::from_secs(5);
 
 /// Somebody who does not give up before the time is up.
 pub(crate) struct Persistent {
@@ -40,12 +40,12 @@ impl Persistent {
             };
             // The next one is asked of whoever answers then.
             self.client = None;
-            quick = if asked.elapsed() < PAUSE { quick + 1 } else { 0 };
+            quick = if asked.elapsed() < RETRY_PAUSE { quick + 1 } else { 0 };
             let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if late || quick >= TRIES {
+            if late || quick >= MAX_TRIES {
                 return Err(failure);
             }
-            tokio::time::sleep(PAUSE.saturating_sub(asked.elapsed())).await;
+            tokio::time::sleep(RETRY_PAUSE.saturating_sub(asked.elapsed())).await;
         }
     }
 
@@ -59,7 +59,7 @@ impl Persistent {
         };
         let Some(deadline) = self.deadline else { return work(client, None).await };
         let left = deadline.saturating_duration_since(Instant::now());
-        let answer = tokio::time::timeout(left.saturating_add(SLACK), work(client, Some(left))).await;
+        let answer = tokio::time::timeout(left.saturating_add(ANSWER_SLACK), work(client, Some(left))).await;
         answer.unwrap_or_else(|_| {
             Err(Failure::new(Code::Timeout, "the daemon did not answer in time")
                 .hint("it is stopped or overloaded: `wharf daemon status` and its log say more"))

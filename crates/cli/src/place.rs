@@ -4,10 +4,19 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use wharf_boundary::SessionDir;
 use wharf_model::{Code, ExitRecord, Failure, Home, Name, SessionId, Ticket};
 
-/// Where this user's instance lives.
+/// Where this user's instance lives. A place that is another's, or that others could replace, is refused before anything
+/// there is believed.
 pub(crate) fn home() -> Result<Home, Failure> {
+    let home = named_home()?;
+    wharf_api::check_ours(home.state())?;
+    Ok(home)
+}
+
+/// The same, whoever's it is.
+pub(crate) fn named_home() -> Result<Home, Failure> {
     Ok(Home::resolve(|name| std::env::var_os(name))?)
 }
 
@@ -15,8 +24,9 @@ pub(crate) fn home() -> Result<Home, Failure> {
 pub(crate) fn session(home: &Home, key: &str) -> Result<PathBuf, Failure> {
     let name: Name = key.parse()?;
     let missing = || {
+        let hint = Name::hint_of(&in_groups(home, &name));
         Failure::new(Code::NotFound, format!("there is no session {:?}", name.as_str()))
-            .hint("`wharf ls` lists the sessions")
+            .hint(hint.unwrap_or_else(|| "`wharf ls` lists the sessions".to_owned()))
     };
     match fs::read_link(home.name(&name)) {
         // The link is relative to the directory of names.
@@ -36,19 +46,39 @@ pub(crate) fn session(home: &Home, key: &str) -> Result<PathBuf, Failure> {
     Some(home.session(&id)).filter(|dir| dir.is_dir()).ok_or_else(missing)
 }
 
+/// The names of this word in groups, in order.
+fn in_groups(home: &Home, word: &Name) -> Vec<Name> {
+    let links = fs::read_dir(home.names()).into_iter().flatten().filter_map(Result::ok);
+    let names = links.filter_map(|link| Home::name_of(&link.file_name()));
+    let mut names: Vec<Name> = names.filter(|name| name != word && name.word() == word.as_str()).collect();
+    names.sort();
+    names
+}
+
 /// How the session ended, once it has.
 pub(crate) fn exit(session: &Path) -> Result<Option<ExitRecord>, Failure> {
-    read(&session.join(Home::EXIT))
+    let path = session.join(Home::EXIT);
+    parse(&path, SessionDir::open(session).and_then(|session| session.read_exit()))
 }
 
 /// The session's ticket, once it is written.
 pub(crate) fn ticket(session: &Path) -> Result<Option<Ticket>, Failure> {
-    read(&session.join(Home::TICKET))
+    let path = session.join(Home::TICKET);
+    parse(&path, SessionDir::open(session).and_then(|session| session.read_ticket().map(Some)))
 }
 
-fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
+/// Whether the session has ended, whatever its record says.
+pub(crate) fn has_exit(session: &Path) -> bool {
+    SessionDir::open(session).is_ok_and(|session| session.has_exit())
+}
+
+fn parse<T: serde::de::DeserializeOwned>(
+    path: &Path,
+    read: io::Result<Option<Vec<u8>>>,
+) -> Result<Option<T>, Failure> {
+    let bytes = match read {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Failure::system(format_args!("cannot read {}", path.display()), &error)),
     };
@@ -77,12 +107,35 @@ mod tests {
         for (key, code) in [
             ("dem", Code::NotFound),
             ("dangling", Code::NotFound),
+            ("team/demo", Code::NotFound),
             ("../demo", Code::InvalidName),
+            ("team/../demo", Code::InvalidName),
+            ("team/..", Code::InvalidName),
+            ("team:api", Code::InvalidName),
             ("", Code::InvalidName),
         ] {
             assert_eq!(session(&home, key).unwrap_err().code, code, "{key:?}");
         }
         assert_eq!(exit(&home.session(&id)).unwrap(), None);
+    }
+
+    #[test]
+    fn a_name_in_a_group_is_found_and_told_to_whom_lacks_the_group() {
+        let root = tempfile::tempdir().unwrap();
+        let home = Home::below(root.path());
+        let id = SessionId::new(wharf_model::Millis(1), 2);
+        fs::create_dir_all(home.session(&id)).unwrap();
+        fs::create_dir_all(home.names()).unwrap();
+        for file in ["team:api", "other:api", "api:other", "team:apis"] {
+            symlink(format!("../sessions/{id}"), home.names().join(file)).unwrap();
+        }
+        assert_eq!(session(&home, "team/api").unwrap(), home.session(&id));
+        let failure = session(&home, "api").unwrap_err();
+        assert_eq!(failure.code, Code::NotFound);
+        assert_eq!(failure.hint.as_deref(), Some("there are other/api, team/api"));
+        assert_eq!(session(&home, "apis").unwrap_err().hint.as_deref(), Some("there is team/apis"));
+        let hint = session(&home, "nosuch/api").unwrap_err().hint;
+        assert_eq!(hint.as_deref(), Some("`wharf ls` lists the sessions"));
     }
 
     #[test]

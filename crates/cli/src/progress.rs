@@ -10,9 +10,9 @@ use crate::quantity::human_bytes;
 use crate::table::clean;
 
 /// How often a line is drawn anew.
-const PACE: Duration = Duration::from_millis(200);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 /// How wide a bar is.
-const WIDTH: usize = 24;
+const BAR_WIDTH: usize = 24;
 
 /// Bytes that were moved.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +34,7 @@ impl Counter {
         let done = loop {
             tokio::select! {
                 done = &mut work => break done,
-                () = tokio::time::sleep(PACE) => {
+                () = tokio::time::sleep(REDRAW_INTERVAL) => {
                     let bytes = self.0.load(Ordering::Relaxed);
                     let rate = bytes as f64 / begun.elapsed().as_secs_f64();
                     let line = format!("{what}: {} at {}/s", human_bytes(bytes), human_bytes(rate as u64));
@@ -90,8 +90,8 @@ fn percent(step: &str) -> Option<usize> {
 }
 
 fn bar(percent: usize) -> String {
-    let full = percent * WIDTH / 100;
-    format!("[{}{}]", "#".repeat(full), "-".repeat(WIDTH - full))
+    let full = percent * BAR_WIDTH / 100;
+    format!("[{}{}]", "#".repeat(full), "-".repeat(BAR_WIDTH - full))
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use std::mem;
 
 /// The longest sequence that is looked at as a whole; a longer one is dropped.
-const LONGEST: usize = 8 * 1024;
+const MAX_SEQUENCE_LEN: usize = 8 * 1024;
 /// How much of an unfinished string is swallowed before it counts as text again.
-const MOST_SKIPPED: usize = 64 * 1024;
+const MAX_SKIPPED_LEN: usize = 64 * 1024;
 
 const ESC: u8 = 0x1b;
 const BEL: u8 = 0x07;
@@ -236,7 +236,7 @@ impl<P: Policy> Scanner<P> {
     }
 
     fn hold(&mut self, byte: u8, otherwise: State) {
-        if self.held.len() < LONGEST {
+        if self.held.len() < MAX_SEQUENCE_LEN {
             self.held.push(byte);
         } else {
             self.state = otherwise;
@@ -323,7 +323,7 @@ impl<P: Policy> Scanner<P> {
             State::Pass => out.push(byte),
             _ => {
                 self.skipped += 1;
-                if self.skipped > MOST_SKIPPED {
+                if self.skipped > MAX_SKIPPED_LEN {
                     self.ground();
                 }
             }

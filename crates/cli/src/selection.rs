@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use wharf_api::{ManyRequest, Outcome, Selector};
-use wharf_model::{ExitRecord, Failure, Name, Reason};
+use wharf_model::{ExitRecord, Failure, Group, Millis, Name, Reason};
 
 use crate::output;
 use crate::trouble::{Done, invalid};
@@ -22,8 +22,8 @@ pub(crate) struct Selection {
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Filter {
     /// Sessions of this group
-    #[arg(long, value_name = "GROUP", value_parser = name)]
-    group: Option<Name>,
+    #[arg(long, value_name = "GROUP", value_parser = group)]
+    group: Option<Group>,
     /// Sessions with this label, of this value where one is given; may be repeated
     #[arg(long = "label", value_name = "KEY[=VALUE]")]
     labels: Vec<String>,
@@ -34,6 +34,11 @@ pub(crate) struct Filter {
 
 /// Reads a name.
 pub(crate) fn name(text: &str) -> Result<Name, String> {
+    text.parse().map_err(|error: wharf_model::NameError| error.to_string())
+}
+
+/// Reads a group.
+pub(crate) fn group(text: &str) -> Result<Group, String> {
     text.parse().map_err(|error: wharf_model::NameError| error.to_string())
 }
 
@@ -78,32 +83,45 @@ impl Filter {
     }
 }
 
-/// Does one thing to many sessions, tells what became of each, and answers with the worst code.
+/// Does one thing to many sessions, tells what became of each, and answers with the first failure's code.
 pub(crate) fn apply(
     done: &str,
     json: bool,
     request: &ManyRequest,
     ask: impl AsyncFnOnce(wharf_api::Client, &ManyRequest) -> Result<Vec<Outcome>, Failure>,
 ) -> Done {
+    let begun = crate::duration::now();
     let outcomes = crate::call::once(async |client| ask(client, request).await)?;
     if json {
         output::json(&outcomes)?;
     } else if outcomes.is_empty() {
         output::note("no session matches");
     }
-    let mut worst = 0;
+    let mut first = 0;
     for outcome in &outcomes {
         if let Some(failure) = &outcome.failure {
-            worst = worst.max(failure.code.exit_code());
+            if first == 0 {
+                first = failure.code.exit_code();
+            }
             if !json {
                 output::failure(failure, false);
             }
         } else if !json {
             let how = outcome.exit.as_ref().map(|exit| format!(" ({})", ending(exit))).unwrap_or_default();
+            let ended = outcome.exit.as_ref().is_some_and(|exit| ended_before(exit, begun));
+            let done = if ended && ENDS.contains(&done) { "had ended already" } else { done };
             output::text(&format!("{} {done}{how}\n", outcome.name))?;
         }
     }
-    Ok(worst)
+    Ok(first)
+}
+
+/// What is said of a session that was made to end.
+const ENDS: [&str; 2] = ["stopped", "killed"];
+
+/// Whether the end was there before anybody asked for it.
+fn ended_before(exit: &ExitRecord, moment: Millis) -> bool {
+    exit.ended.0 != 0 && exit.ended < moment
 }
 
 /// How a session ended, in words.
@@ -116,6 +134,9 @@ pub(crate) fn ending(exit: &ExitRecord) -> String {
     if exit.oom {
         words.push_str(", out of memory");
     }
+    if let Some(limit) = &exit.limit {
+        let _ = write!(words, ", at {limit}");
+    }
     match exit.reason {
         Reason::Timeout => words.push_str(", run timeout"),
         Reason::Idle => words.push_str(", idle timeout"),
@@ -124,6 +145,12 @@ pub(crate) fn ending(exit: &ExitRecord) -> String {
     }
     if exit.leftovers > 0 {
         let _ = write!(words, ", {} left-over processes ended", exit.leftovers);
+    }
+    if exit.survivors > 0 {
+        let _ = write!(words, ", {} could not be ended", exit.survivors);
+    }
+    if exit.unsure {
+        words.push_str("; a process that hid may live on, since the session's holder was killed");
     }
     words
 }

@@ -4,8 +4,7 @@
 //! these forms, also what is wrong, goes the long way.
 
 use std::ffi::OsString;
-
-use wharf_model::Name;
+use std::str::FromStr;
 
 use crate::commands::{LsArgs, RunArgs};
 
@@ -64,7 +63,7 @@ fn value(word: &OsString) -> Option<&OsString> {
     (!bytes.is_empty() && !bytes.starts_with(b"-")).then_some(word)
 }
 
-fn name(word: &OsString) -> Option<Name> {
+fn name<T: FromStr>(word: &OsString) -> Option<T> {
     value(word)?.to_str()?.parse().ok()
 }
 
@@ -95,6 +94,7 @@ mod tests {
             "-d --name a -- sh -c x -d --name b",
             "--detach -q -n a -g g -b local -w /tmp -e A=1 --env B=2=3 -e C+=4 -e D --no-tty -- x",
             "--json -d --dir . -- x --",
+            "-d -n team/api -g team -- x",
         ] {
             let short = run(&words(line)).map(|args| format!("{args:?}"));
             assert_eq!(short, long::<RunArgs>("run", line), "{line}");
@@ -120,6 +120,8 @@ mod tests {
             "-d --name a --name b -- x",
             "-d --name -- x",
             "-d --name ../x -- x",
+            "-d --name a/b/c -- x",
+            "-d --group a/b -- x",
             "-d --name=a -- x",
             "-d --help -- x",
             "-d -e -- x",

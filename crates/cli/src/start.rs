@@ -5,25 +5,25 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use wharf_model::{
-    After, AgentLaunch, Backoff, Conversation, Environment, EnvironmentBase, Failure, Geometry, Home, Limits,
-    Millis, Name, Port, Restart, Size, Spec, Text,
+    After, AgentLaunch, Backoff, Container, Conversation, Environment, EnvironmentBase, Failure, Geometry,
+    GivenSecret, Group, Home, Limits, Millis, Name, Port, Restart, Secret, Size, Spec, Text,
 };
 
 use crate::container::{self, ContainerArgs};
 use crate::surroundings::SurroundingsArgs;
 use crate::trouble::invalid;
-use crate::{config, duration, ports, quantity, selection, terminal, variables};
+use crate::{config, duration, ports, quantity, secrets, selection, terminal, variables};
 
 /// What to run, where, and how to look after it.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct StartArgs {
-    /// The session's name; one is made up when absent
+    /// The session's name; one is made up when absent. GROUP/NAME where names are unique in their group
     #[arg(short = 'n', long, value_name = "NAME", value_parser = selection::name)]
     pub(crate) name: Option<Name>,
     /// The group that it belongs to
-    #[arg(short = 'g', long, value_name = "GROUP", value_parser = selection::name)]
-    pub(crate) group: Option<Name>,
+    #[arg(short = 'g', long, value_name = "GROUP", value_parser = selection::group)]
+    pub(crate) group: Option<Group>,
     /// A label, to select by; may be repeated
     #[arg(short = 'l', long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
@@ -84,7 +84,8 @@ pub(crate) struct StartArgs {
     /// How long its stop waits between TERM and KILL
     #[arg(long, value_name = "DURATION", value_parser = duration::parse_millis)]
     grace: Option<Millis>,
-    /// Start only after another session: NAME, NAME:exit, NAME:success, NAME:port; may be repeated
+    /// Start only after another session: NAME, NAME:exit, NAME:success, NAME:port, NAME:idle; may be
+    /// repeated
     #[arg(long, value_name = "NAME[:WHAT]")]
     after: Vec<After>,
     /// Reserve a port and tell the command: auto, auto:VARIABLE, NUMBER[:VARIABLE]; may be repeated
@@ -99,6 +100,10 @@ pub(crate) struct StartArgs {
     /// A prompt to keep beside it, `-` for standard input; it finds it by WHARF_PROMPT_FILE
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
+    /// A secret: NAME=FILE, NAME=file:FILE, NAME=env:VARIABLE, NAME=command:LINE; it is a file in the directory that
+    /// WHARF_SECRETS names, in a container /run/secrets; may be repeated
+    #[arg(long = "secret", value_name = "NAME=REFERENCE")]
+    secrets: Vec<String>,
     /// A file to which all output is copied as well
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
@@ -123,6 +128,9 @@ pub(crate) struct StartArgs {
     /// With --agent: have it tell turns, tools and questions by its own hooks, where it takes them as arguments
     #[arg(long, requires = "agent")]
     hooks: bool,
+    /// Answer an agent's start-up dialogs as its profile declares; never those about trust, logins or permissions
+    #[arg(long)]
+    answer_startup: bool,
     /// Whose terminal decides the size: fixed (nobody's), owner (the first attached), latest (who typed last)
     #[arg(long, value_name = "fixed|owner|latest", default_value = "latest", value_parser = geometry)]
     geometry: Geometry,
@@ -136,8 +144,8 @@ pub(crate) struct StartArgs {
     /// Print the session as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// The command and its arguments; your shell when absent
-    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    /// The command and its arguments; when absent your shell, or what the image runs
+    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
     pub(crate) argv: Vec<OsString>,
 }
 
@@ -168,7 +176,9 @@ impl StartArgs {
     /// The spec, with everything that only this process knows filled in.
     pub(crate) fn spec(self, home: &Home) -> Result<Spec, Failure> {
         let mut input = StandardInput::default();
-        let env = self.environment(&mut input)?;
+        let mut env = self.environment(&mut input)?;
+        // What is a secret is no variable as well, unless -e says so.
+        env.caller.retain(|(name, _)| !secrets::is_source(&self.secrets, name));
         let motd = match self.motd {
             None => None,
             Some(text) => Some(match text.as_encoded_bytes().strip_prefix(b"@") {
@@ -197,12 +207,16 @@ impl StartArgs {
                 id: None,
             }
         });
-        let backend = match self.backend.or_else(|| std::env::var("WHARF_BACKEND").ok()) {
-            None => config::load(home)?.backend,
+        let backend = match self.backend {
+            None => config::backend(home)?,
             named => named,
         };
         let dir = absolute(self.dir.as_deref().unwrap_or(Path::new(".")))?;
-        let container = self.container.container(dir.as_path(), self.dir.is_some())?;
+        let unmapped = self.container.unmapped(dir.as_path())?;
+        let mut container = self.container.container(dir.as_path(), self.dir.is_some())?;
+        let secrets = look_up(&self.secrets, dir.as_path(), &mut container)?;
+        // A container has a mask of its own.
+        let umask = container.is_none().then(own_umask);
         let (nix, sandbox) = (self.surroundings.nix(dir.as_path())?, self.surroundings.sandbox()?);
         let env = if container.is_some() { container::environment(env, !self.no_tty) } else { env };
         let size =
@@ -215,6 +229,7 @@ impl StartArgs {
             env,
             tty: !self.no_tty,
             size: size.unwrap_or_default().sane(),
+            umask,
             limits: Limits { memory: self.memory, cpus: self.cpus, pids: self.pids },
             restart: self.restart,
             backoff: Backoff { most: self.restart_max, ..Backoff::default() },
@@ -226,12 +241,15 @@ impl StartArgs {
             require: self.require.into_iter().map(Text::from).collect(),
             motd,
             prompt,
+            secrets,
             copy_to: self.log.map(|file| absolute(&file)).transpose()?,
             log_size: self.log_size,
             control_others: self.allow_control,
+            answer_startup: self.answer_startup,
             agent,
             geometry: self.geometry,
             container,
+            unmapped,
             nix,
             sandbox,
             ..Spec::new(argv, dir)
@@ -262,6 +280,13 @@ impl StartArgs {
     }
 }
 
+/// The file creation mask of this process, which has one thread.
+fn own_umask() -> u32 {
+    let mask = rustix::process::umask(rustix::fs::Mode::empty());
+    rustix::process::umask(mask);
+    mask.as_raw_mode()
+}
+
 fn labels(texts: &[String]) -> Result<std::collections::BTreeMap<String, String>, Failure> {
     let split = |text: &String| {
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
@@ -271,6 +296,25 @@ fn labels(texts: &[String]) -> Result<std::collections::BTreeMap<String, String>
         Ok((key.to_owned(), value.to_owned()))
     };
     texts.iter().map(split).collect()
+}
+
+/// Looks secrets up. A container has files of the host as they are; all else is handed over by its value.
+fn look_up(
+    texts: &[String],
+    here: &Path,
+    container: &mut Option<Box<Container>>,
+) -> Result<Vec<GivenSecret>, Failure> {
+    let mut given = Vec::new();
+    for text in texts {
+        let (name, reference) = secrets::parse(text, here)?;
+        match (&reference, container.as_mut()) {
+            (secrets::Reference::File(file), Some(container)) => {
+                container.secrets.push(Secret { name, source: container::plain(file).into() });
+            }
+            _ => given.push(reference.look_up(&name)?),
+        }
+    }
+    Ok(given)
 }
 
 /// The path from the root on: the daemon has another directory than the caller.
@@ -298,7 +342,7 @@ struct StandardInput {
 }
 
 /// More than this is no variable file, prompt or greeting.
-const MOST: u64 = 16 << 20;
+const MAX_FILE_LEN: u64 = 16 << 20;
 
 impl StandardInput {
     /// The content of a file; `-` is standard input.
@@ -316,12 +360,12 @@ impl StandardInput {
             if std::mem::replace(&mut self.taken, true) {
                 return Err(invalid("standard input can be read for one option only"));
             }
-            io::stdin().lock().take(MOST + 1).read_to_end(&mut bytes)
+            io::stdin().lock().take(MAX_FILE_LEN + 1).read_to_end(&mut bytes)
         } else {
-            std::fs::File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes))
+            std::fs::File::open(path).and_then(|file| file.take(MAX_FILE_LEN + 1).read_to_end(&mut bytes))
         };
         read.map_err(|error| cannot(&error))?;
-        if bytes.len() as u64 > MOST {
+        if bytes.len() as u64 > MAX_FILE_LEN {
             return Err(invalid(format!("{} is larger than 16 MiB", path.display())));
         }
         Ok(bytes)

@@ -13,7 +13,8 @@ use crate::trouble::invalid;
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Environments")]
 pub(crate) struct SurroundingsArgs {
-    /// Run it in the dev shell of a flake, the directory's own when none is named; `--` must follow then
+    /// Run it in the dev shell of a flake, the directory's own when none is named (`--` must follow then); with `auto` only
+    /// where the directory has one and nix can be used
     #[arg(long, value_name = "FLAKE[#SHELL]", num_args = 0..=1, default_missing_value = "")]
     nix: Option<OsString>,
     /// Run the shell's shellHook first
@@ -54,6 +55,11 @@ impl SurroundingsArgs {
             invalid(format!("{} is no flake", flake.display())).hint("-w names a directory that is not UTF-8")
         })?;
         let mut nix = Nix::parse(flake);
+        if nix.flake.as_bytes() == b"auto" {
+            let Some(found) = flake_of(dir) else { return Ok(None) };
+            nix.flake = found.into();
+            nix.auto = true;
+        }
         // Relative to where this is typed, and not to where the command runs.
         if matches!(nix.flake.as_bytes().first(), Some(b'.' | b'/')) {
             nix.flake = crate::start::absolute(nix.flake.as_path())?;
@@ -78,6 +84,19 @@ impl SurroundingsArgs {
         let (read, write) = (all(&self.sandbox_read)?, all(&self.sandbox_write)?);
         Ok(Some(Box::new(Sandbox { read, write, network: self.sandbox_network })))
     }
+}
+
+/// The directory of the flake that a directory belongs to: its own, or one above it in the same repository.
+fn flake_of(dir: &Path) -> Option<&Path> {
+    for above in dir.ancestors() {
+        if above.join("flake.nix").is_file() {
+            return Some(above);
+        }
+        if above.join(".git").exists() {
+            return None;
+        }
+    }
+    None
 }
 
 /// Makes the dev shell or the image of a spec ready, which may take minutes. Whoever interrupts this ends the build.
@@ -107,4 +126,27 @@ pub(crate) fn prepare(spec: &Spec, mut tell: impl FnMut(&str)) -> Result<Vec<Str
         Err(Failure::new(wharf_model::Code::Unreachable, "the daemon ended before the environment was ready")
             .hint("ask again: what was built is kept"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flake_is_that_of_the_directory_or_of_its_repository() {
+        let dir = tempfile::tempdir().unwrap();
+        let repository = dir.path().join("repository");
+        let deep = repository.join("a/b");
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::create_dir(repository.join(".git")).unwrap();
+        std::fs::write(dir.path().join("flake.nix"), "{}").unwrap();
+        assert_eq!(flake_of(&deep), None, "one above the repository is another's");
+        std::fs::write(repository.join("flake.nix"), "{}").unwrap();
+        assert_eq!(flake_of(&deep), Some(repository.as_path()));
+        let args = SurroundingsArgs { nix: Some("auto".into()), ..SurroundingsArgs::default() };
+        let nix = args.nix(&deep).unwrap().unwrap();
+        assert!(nix.auto && nix.flake.as_path() == repository);
+        std::fs::remove_file(repository.join("flake.nix")).unwrap();
+        assert_eq!(args.nix(&deep).unwrap(), None);
+    }
 }

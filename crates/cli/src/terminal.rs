@@ -79,9 +79,10 @@ impl Modes {
         if let Some(mode) = noted.alternate {
             bytes.extend_from_slice(format!("\x1b[?{mode}l").as_bytes());
         }
-        // Mouse, focus, paste, size reports, synchronised output, cursor keys, keypad; wrapping and cursor on.
+        // Margins at the sides, mouse, focus, paste, size reports, synchronised output, cursor keys, keypad; wrapping and
+        // cursor on.
         bytes.extend_from_slice(
-            b"\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l",
+            b"\x1b[?69l\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l",
         );
         bytes.extend_from_slice(
             b"\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[?2031l\x1b[?2048l\x1b[?1l\x1b>\x1b[?7h\x1b[?25h",
@@ -160,7 +161,7 @@ mod tests {
     fn only_what_is_on_is_switched_off() {
         let plain = reset_after(b"hello");
         assert!(!plain.contains("1049") && !plain.contains("<u") && !plain.contains("\x1b[r"));
-        for always in ["\x1b[?25h", "\x1b[?2004l", "\x1b[?1006l", "\x1b[0m"] {
+        for always in ["\x1b[?25h", "\x1b[?2004l", "\x1b[?69l", "\x1b[?1006l", "\x1b[0m"] {
             assert!(plain.contains(always), "{always:?}");
         }
         let full = reset_after(b"\x1b[?1049;25h\x1b[>1u\x1b[>5u\x1b[<u\x1b[2;10r\x1b[>4;2m");

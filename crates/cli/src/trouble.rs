@@ -1,3 +1,5 @@
+//! Defines what a verb returns: an exit code, or the failure to print.
+
 use std::io;
 
 use wharf_model::{Code, Failure};

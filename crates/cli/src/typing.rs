@@ -9,16 +9,16 @@ use wharf_model::{Code, Failure};
 use crate::{call, place};
 
 /// How long typing may take where nothing else is said.
-pub(crate) const WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The most that goes in one piece, which no other input mixes with.
-pub(crate) const PIECE: usize = 1 << 20;
+pub(crate) const MAX_WRITE_LEN: usize = 1 << 20;
 
 /// How long to wait before input is offered again to a terminal that has too much of it already.
-const BUSY: Duration = Duration::from_millis(20);
+const INPUT_RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long a holder may take to say how much of an input is in the terminal.
-const PROMPT: Duration = Duration::from_secs(2);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One session to type into.
 pub(crate) struct Keyboard {
@@ -26,26 +26,34 @@ pub(crate) struct Keyboard {
     holder: Option<Client>,
     /// Bytes that are in the terminal.
     typed: usize,
+    /// How much of its time the first input has spent on a holder that did not answer.
+    spent: Duration,
 }
 
+/// The least time that is left for the daemon, which finds out what ails the holder.
+const MIN_DAEMON_TIMEOUT: Duration = Duration::from_millis(100);
+
 impl Keyboard {
-    /// Finds the session.
-    pub(crate) fn of(name: &str) -> Result<Self, Failure> {
+    /// Finds the session, in at most the time that its first input may take.
+    pub(crate) fn of(name: &str, within: Duration) -> Result<Self, Failure> {
         let dir = place::session(&place::home()?, name)?;
         // What runs inside a session asks the daemon, which knows what it may do.
         let inside = std::env::var_os("WHARF_SESSION").is_some();
-        let holder = if inside { None } else { holder(&dir) };
-        Ok(Self { name: name.to_owned(), holder, typed: 0 })
+        let begun = Instant::now();
+        let holder = if inside { None } else { holder(&dir, within) };
+        let spent = if holder.is_some() { Duration::ZERO } else { begun.elapsed() };
+        Ok(Self { name: name.to_owned(), holder, typed: 0, spent })
     }
 
-    /// Types bytes, at most [`PIECE`] of them. Returns when all are in the terminal; where that takes too long, it says
+    /// Types bytes, at most [`MAX_WRITE_LEN`] of them. Returns when all are in the terminal; where that takes too long, it says
     /// how many are, with those of earlier calls, and no more of them will follow.
     pub(crate) fn type_in(&mut self, bytes: &[u8], within: Duration) -> Result<(), Failure> {
         let typed = if let Some(client) = &mut self.holder {
             offer(client, &self.name, bytes, within)?
         } else {
             let (name, piece) = (&self.name, bytes.to_vec());
-            let before = self.typed;
+            let (before, within) = (self.typed, within.saturating_sub(self.spent).max(MIN_DAEMON_TIMEOUT));
+            self.spent = Duration::ZERO;
             call::once(async |client| client.write(name, piece, within).await).map_err(|failure| {
                 match failure.code {
                     Code::Timeout if before > 0 => {
@@ -72,7 +80,7 @@ impl Keyboard {
     pub(crate) fn signal(&mut self, signal: i32) -> Result<(), Failure> {
         if let Some(client) = &mut self.holder {
             let seq = client.signal(signal, false).map_err(|_| gone(&self.name))?;
-            return answer(client, &self.name, seq, WITHIN).map(drop);
+            return answer(client, &self.name, seq, WRITE_TIMEOUT).map(drop);
         }
         let selector = wharf_api::Selector { names: vec![self.name.clone()], ..Default::default() };
         let request = wharf_api::ManyRequest { selector, signal, ..Default::default() };
@@ -86,8 +94,8 @@ impl Keyboard {
     }
 }
 
-fn holder(dir: &Path) -> Option<Client> {
-    Client::connect(dir, "program").ok()
+fn holder(dir: &Path, within: Duration) -> Option<Client> {
+    Client::connect_within(dir, "program", within).ok()
 }
 
 /// Offers one input, again while too much of others waits. Returns how many of its bytes are in the terminal in the end.
@@ -102,7 +110,7 @@ fn offer(client: &mut Client, name: &str, bytes: &[u8], within: Duration) -> Res
                 if left.is_zero() {
                     return Ok(0);
                 }
-                std::thread::sleep(BUSY.min(left));
+                std::thread::sleep(INPUT_RETRY_PAUSE.min(left));
             }
             Err(failure) if failure.code == Code::Timeout && client.has("cancel") => {
                 return withdraw(client, name, seq, bytes.len()).ok_or(failure);
@@ -116,7 +124,7 @@ fn offer(client: &mut Client, name: &str, bytes: &[u8], within: Duration) -> Res
 fn withdraw(client: &mut Client, name: &str, seq: u32, of: usize) -> Option<usize> {
     let cancel = client.cancel(seq).ok()?;
     // The holder answers in order: what it has to say of the input itself comes first.
-    match answer_to(client, name, &[seq, cancel], PROMPT) {
+    match answer_to(client, name, &[seq, cancel], CANCEL_TIMEOUT) {
         Ok((which, _)) if which == seq => Some(of),
         Ok((_, json)) => serde_json::from_slice::<Option<usize>>(&json).ok()?,
         Err(refused) => (refused.code == Code::Busy).then_some(0),

@@ -1,3 +1,5 @@
+//! Describes one verb of the command line: its word, help, arguments and function.
+
 use clap::{ArgMatches, Command, FromArgMatches};
 use wharf_model::Failure;
 
@@ -26,5 +28,6 @@ impl Verb {
 
 /// The arguments as their own type.
 pub(crate) fn arguments<A: FromArgMatches>(matches: &ArgMatches) -> Result<A, Failure> {
-    A::from_arg_matches(matches).map_err(|error| invalid(error.to_string()))
+    A::from_arg_matches(matches)
+        .map_err(|error| invalid(error.render().to_string().trim_start_matches("error: ")))
 }

@@ -10,17 +10,17 @@ use wharf_local::{LocalBackend, Options};
 use wharf_model::{Home, Offset, Spec};
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Failure> {
+pub(crate) async fn main() -> Result<(), Failure> {
     let root = std::env::temp_dir().join(format!("wharf-embed-{}", std::process::id()));
     let home = Home::below(&root);
     let local = Arc::new(LocalBackend::new(Options::new(&home)));
     let engine = Engine::open(Config::new(home, vec![local])).await?;
 
-    let session = engine.start(Spec::new(["sh", "-c", "read name; echo hello, $name"], "/")).await?;
-    let name = session.name.as_str();
-    engine.write(name, b"wharf\n", Duration::from_secs(5)).await?;
-    println!("{name} ended with {:?}", engine.wait(name).await?.code);
-    let mut output = engine.output(name, Offset(0), false).await?;
+    let started = engine.start(Spec::new(["sh", "-c", "read name; echo hello, $name"], "/")).await?;
+    let session = engine.session(started.id.as_str()).await?;
+    session.write(b"wharf\n", Duration::from_secs(5)).await?;
+    println!("{} ended with {:?}", started.name, session.wait().await?.code);
+    let mut output = session.output(Offset(0), false).await?;
     while let Some(OutputChunk::Data { bytes, .. }) = output.next().await? {
         print!("{}", String::from_utf8_lossy(&bytes));
     }

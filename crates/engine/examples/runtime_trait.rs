@@ -42,21 +42,23 @@ impl Runtime for Wharf {
     }
 
     async fn send_message(&self, handle: &str, msg: &str) -> Result<()> {
-        Ok(self.0.write(handle, format!("{msg}\r").as_bytes(), Duration::from_secs(10)).await?)
+        let session = self.0.session(handle).await?;
+        Ok(session.write(format!("{msg}\r").as_bytes(), Duration::from_secs(10)).await?)
     }
 
     async fn is_alive(&self, handle: &str) -> Result<bool> {
-        Ok(!self.0.find(handle).await?.state.is_over())
+        Ok(!self.0.session(handle).await?.snapshot().await?.state.is_over())
     }
 
     async fn destroy(&self, handle: &str) -> Result<()> {
-        self.0.stop(handle, None, "destroy").await?;
-        Ok(self.0.remove(handle, false).await?)
+        let session = self.0.session(handle).await?;
+        session.stop(None, "destroy").await?;
+        Ok(session.remove(false).await?)
     }
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<()> {
+pub(crate) async fn main() -> Result<()> {
     let root = std::env::temp_dir().join(format!("wharf-runtime-{}", std::process::id()));
     let home = Home::below(&root);
     let local = Arc::new(LocalBackend::new(Options::new(&home)));
@@ -67,9 +69,11 @@ async fn main() -> Result<()> {
         .create("agent-1", Path::new("/"), "while read l; do echo \"$GREETING, $l\"; done", &env)
         .await?;
     runtime.send_message(&agent, "agent").await?;
-    println!("alive: {}", runtime.is_alive(&agent).await?);
+    let alive = runtime.is_alive(&agent).await?;
     runtime.destroy(&agent).await?;
-    println!("gone: {}", runtime.is_alive(&agent).await.is_err());
+    let gone = runtime.is_alive(&agent).await.is_err();
+    println!("alive: {alive}, then gone: {gone}");
+    assert!(alive && gone);
 
     runtime.0.close().await;
     std::fs::remove_dir_all(&root).map_err(|error| Failure::system("cannot clean up", &error))?;

@@ -1,3 +1,5 @@
+//! Probes the backends and checks what sessions need: state directory, space, limits, clock.
+
 use std::collections::HashSet;
 use std::fs;
 use std::sync::Arc;
@@ -11,13 +13,13 @@ use crate::engine::Engine;
 use crate::{disk, login, open};
 
 /// The longest path that a Unix socket may have everywhere.
-const SOCKET_PATH: usize = 103;
+const MAX_SOCKET_PATH_LEN: usize = 103;
 /// How few descriptors are few.
-const DESCRIPTORS: u64 = 1_024;
+const MIN_DESCRIPTORS: u64 = 1_024;
 /// How little free space is little.
-const FREE: u64 = 256 * 1024 * 1024;
+const MIN_FREE_BYTES: u64 = 256 * 1024 * 1024;
 /// Before this, a clock was never set: the first day of 2024.
-const CLOCK: u64 = 1_704_067_200_000;
+const MIN_CLOCK_MILLIS: u64 = 1_704_067_200_000;
 
 /// Whether a backend can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,16 +87,23 @@ impl Engine {
 
     /// Looks at everything that sessions need.
     pub async fn checks(&self) -> Vec<Check> {
-        let mut checks =
-            vec![self.state_dir(), self.socket_path(), descriptors(), processes(), self.space(), clock()];
+        let mut checks = vec![
+            self.state_dir(),
+            self.socket_path(),
+            descriptors(),
+            processes(),
+            limits(),
+            self.space(),
+            clock(),
+        ];
         checks.push(self.tickets().await);
         for status in self.backends().await {
             // A place that nobody has to use may be missing.
             let (there, default) = (status.probe.available, status.default);
-            let detail = if there || default {
-                status.probe.detail
-            } else {
-                format!("not available: {}", status.probe.detail)
+            let detail = match (there || default, status.probe.version) {
+                (false, _) => format!("not available: {}", status.probe.detail),
+                (true, Some(version)) => format!("{version}, {}", status.probe.detail),
+                (true, None) => status.probe.detail,
             };
             let mut check = Check::new(&format!("backend {}", status.name), there || !default, detail, "");
             check.hint = status.probe.hint;
@@ -146,7 +155,7 @@ impl Engine {
         let longest = self.shared.home.sessions().join("0".repeat(16)).join(Home::SOCKET);
         let longest = longest.as_os_str().len().max(self.shared.home.socket().as_os_str().len());
         let detail = format!("the longest socket path has {longest} bytes");
-        let detour = if longest <= SOCKET_PATH { "" } else { " and is reached by a detour" };
+        let detour = if longest <= MAX_SOCKET_PATH_LEN { "" } else { " and is reached by a detour" };
         Check::new("socket path", true, detail + detour, "")
     }
 
@@ -162,7 +171,7 @@ impl Engine {
                 let detail = format!("{} MiB are free below {}", free / (1024 * 1024), state.display());
                 Check::new(
                     "disk space",
-                    free >= FREE && files,
+                    free >= MIN_FREE_BYTES && files,
                     detail,
                     "`wharf gc`, or free some space or inodes",
                 )
@@ -228,7 +237,7 @@ impl Engine {
 fn descriptors() -> Check {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let detail = format!("a process may open {limit} files");
-    Check::new("descriptors", limit >= DESCRIPTORS, detail, "raise `ulimit -n`")
+    Check::new("descriptors", limit >= MIN_DESCRIPTORS, detail, "raise `ulimit -n`")
 }
 
 fn processes() -> Check {
@@ -237,7 +246,17 @@ fn processes() -> Check {
     Check::new("processes", limit >= 512, format!("the user may have {shown} processes"), "raise `ulimit -u`")
 }
 
+/// Hard limits that every session on this host inherits.
+fn limits() -> Check {
+    let lowered: Vec<String> = wharf_boundary::limits::lowered().iter().map(ToString::to_string).collect();
+    if lowered.is_empty() {
+        return Check::new("limits", true, "sessions have none but the usual".to_owned(), "");
+    }
+    let detail = format!("all sessions are under {}", lowered.join(" and "));
+    Check::new("limits", false, detail, "`wharf daemon restart` from a shell without them lifts them")
+}
+
 fn clock() -> Check {
-    let now = crate::shared::now().0;
-    Check::new("clock", now >= CLOCK, format!("it is {} s after 1970", now / 1_000), "set the clock")
+    let now = crate::shared::now();
+    Check::new("clock", now.0 >= MIN_CLOCK_MILLIS, format!("it is {}", now.utc()), "set the clock")
 }

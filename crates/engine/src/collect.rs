@@ -1,16 +1,21 @@
+//! Collects garbage: ended sessions, stray processes, leftover containers and broken links.
+
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use wharf_model::{Home, Millis, Name, SessionId};
+use wharf_model::{Code, Home, Millis, SessionId};
 
 use crate::Result;
 use crate::engine::Engine;
 use crate::{disk, lookup};
 
 /// How old a directory without a ticket must be: a younger one may be a start that is under way.
-const OLD: Duration = Duration::from_secs(3_600);
+const MIN_ORPHAN_AGE: Duration = Duration::from_secs(3_600);
 /// How many ended sessions one collection looks at.
-const MOST: u32 = 100_000;
+const MAX_ENDED: u32 = 100_000;
+
+/// How many processes are named that a collection would end.
+const MAX_NAMED: usize = 8;
 
 /// One thing that a collection removed, would remove, or kept on doubt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,11 +29,11 @@ pub struct Collected {
 }
 
 impl Collected {
-    fn removed(thing: String, why: impl Into<String>) -> Self {
+    fn removed<W: Into<String>>(thing: String, why: W) -> Self {
         Self { what: "removed".to_owned(), thing, why: why.into() }
     }
 
-    fn kept(thing: String, why: impl Into<String>) -> Self {
+    fn kept<W: Into<String>>(thing: String, why: W) -> Self {
         Self { what: "kept".to_owned(), thing, why: why.into() }
     }
 }
@@ -41,16 +46,15 @@ impl Engine {
         if let Some(moment) = ended_before {
             self.collect_ended(dry_run, moment, &mut items).await?;
         }
-        if !dry_run {
-            self.collect_strays(&mut items).await;
-        }
+        self.collect_strays(dry_run, &mut items).await;
+        self.collect_leftovers(dry_run, &mut items).await;
         self.collect_directories(dry_run, &mut items).await?;
         self.collect_links(dry_run, &mut items);
         Ok(items)
     }
 
     async fn collect_ended(&self, dry_run: bool, moment: Millis, items: &mut Vec<Collected>) -> Result<()> {
-        for row in self.query(move |store| store.over_before(moment, MOST)).await? {
+        for row in self.query(move |store| store.over_before(moment, MAX_ENDED)).await? {
             let thing = format!("session {} ({})", row.name, row.id);
             let why = "it ended long enough ago";
             let handle = match self.shared.registry.by_id(&row.id) {
@@ -59,7 +63,7 @@ impl Engine {
                     Ok(handle) => handle,
                     Err(failure) => {
                         // Its directory went before: only the history is left of it.
-                        if failure.code == wharf_model::Code::NotFound && !dry_run {
+                        if failure.code == Code::NotFound && !dry_run {
                             self.shared.store.remove(&row.id);
                         }
                         continue;
@@ -86,15 +90,44 @@ impl Engine {
     }
 
     /// Processes of ended sessions. Their backend ends only those that are beyond doubt theirs.
-    async fn collect_strays(&self, items: &mut Vec<Collected>) {
+    async fn collect_strays(&self, dry_run: bool, items: &mut Vec<Collected>) {
         for handle in self.shared.registry.all().into_iter().filter(|handle| handle.is_over()) {
             let thing = format!("processes of session {} ({})", handle.session().name, handle.id);
+            if dry_run {
+                match self.strays(&handle).await {
+                    Ok(pids) if pids.is_empty() => {}
+                    Ok(pids) => items.push(Collected::removed(thing, named(&pids))),
+                    Err(failure) => items.push(Collected::kept(thing, failure.message)),
+                }
+                continue;
+            }
             match self.sweep(&handle).await {
                 Ok(0) => {}
                 Ok(count) => {
                     items.push(Collected::removed(thing, format!("{count} were left after its end")));
                 }
                 Err(failure) => items.push(Collected::kept(thing, failure.message)),
+            }
+        }
+    }
+
+    /// What places have that no session needs any more: containers.
+    async fn collect_leftovers(&self, dry_run: bool, items: &mut Vec<Collected>) {
+        let within = self.shared.timeouts.call;
+        for backend in &self.shared.backends {
+            let Some(keeper) = backend.keeper() else { continue };
+            match tokio::time::timeout(within, keeper.leftovers(dry_run)).await {
+                Ok(Ok(found)) => items.extend(found.into_iter().map(|left| {
+                    let of = if left.kept { Collected::kept } else { Collected::removed };
+                    of(left.thing, left.why)
+                })),
+                Ok(Err(failure)) => {
+                    items.push(Collected::kept(format!("what {} has", backend.name()), failure.message));
+                }
+                Err(_) => {
+                    let why = format!("it did not answer within {within:?}");
+                    items.push(Collected::kept(format!("what {} has", backend.name()), why));
+                }
             }
         }
     }
@@ -122,7 +155,7 @@ impl Engine {
             }
             let age = entry.metadata().and_then(|meta| meta.modified()).ok();
             let age = age.and_then(|at| SystemTime::now().duration_since(at).ok());
-            if age.is_none_or(|age| age < OLD) {
+            if age.is_none_or(|age| age < MIN_ORPHAN_AGE) {
                 items.push(Collected::kept(thing, "it has no ticket, and is younger than an hour"));
                 continue;
             }
@@ -148,10 +181,8 @@ impl Engine {
         let home = &self.shared.home;
         let Ok(entries) = fs::read_dir(home.names()) else { return };
         for entry in entries.filter_map(std::result::Result::ok) {
-            let thing = format!("name {}", entry.file_name().to_string_lossy());
-            let Some(name) = entry.file_name().to_str().and_then(|name| name.parse::<Name>().ok()) else {
-                continue;
-            };
+            let Some(name) = Home::name_of(&entry.file_name()) else { continue };
+            let thing = format!("name {name}");
             if self.shared.registry.has_name(&name) {
                 continue;
             }
@@ -173,4 +204,11 @@ impl Engine {
             items.push(Collected::removed(thing, why));
         }
     }
+}
+
+/// How many processes were left, and the first of them.
+fn named(pids: &[i32]) -> String {
+    let first: Vec<String> = pids.iter().take(MAX_NAMED).map(ToString::to_string).collect();
+    let more = if pids.len() > MAX_NAMED { " and others" } else { "" };
+    format!("{} were left after its end: {}{more}", pids.len(), first.join(", "))
 }

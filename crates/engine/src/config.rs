@@ -1,13 +1,18 @@
+//! Defines what an engine is opened with: backends, environments and timeouts.
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_backend::{Backend, Environment};
-use wharf_model::Home;
+use wharf_model::{Home, NameScope};
 
 use crate::Result;
 
 /// Says in which order backends are tried.
 pub type Order = Arc<dyn Fn() -> Result<Vec<String>> + Send + Sync>;
+
+/// Says what names are unique in.
+pub type Naming = Arc<dyn Fn() -> Result<NameScope> + Send + Sync>;
 
 /// What an engine is opened with.
 #[derive(Clone)]
@@ -21,6 +26,8 @@ pub struct Config {
     /// Where a spec whose backend is `auto` may run, as it is at each start: the first of these that can be used. The
     /// default one when empty.
     pub auto: Order,
+    /// What names are unique in, as it is when one is given. The instance, unless told otherwise.
+    pub naming: Naming,
     /// What may rewrite a launch, in this order.
     pub environments: Vec<Arc<dyn Environment>>,
     /// How long things may take.
@@ -40,6 +47,7 @@ impl Config {
             backends,
             default_backend,
             auto: Arc::new(|| Ok(Vec::new())),
+            naming: Arc::new(|| Ok(NameScope::default())),
             environments: Vec::new(),
             timeouts: Timeouts::default(),
             hook_command: None,

@@ -1,19 +1,21 @@
+//! Acts on running sessions: stop, kill, signal, write, resize, exec, wait, restart.
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use wharf_backend::{Connection, ExecRequest, Output, Pending};
+use wharf_backend::{Connection, ExecRequest, Output, Pending, check_pins};
 use wharf_model::{Code, ExitRecord, Failure, Home, Offset, Reason, Session, Size, State, Stats};
 
 use crate::Result;
-use crate::command::{Command, StopAsked};
+use crate::command::{Command, Restarter, StopAsked};
 use crate::engine::Engine;
 use crate::handle::{Handle, Stage};
 use crate::reading::{Following, Logged, log_end};
 use crate::task::{self, Launching, Phase};
 
 /// How often a message to a task that is just leaving is sent again.
-const TRIES: usize = 4;
+const MAX_SEND_TRIES: usize = 4;
 
 /// What is done to a session that runs.
 impl Engine {
@@ -115,17 +117,42 @@ impl Engine {
 
     /// Ends a session if it runs and starts it again: same id and name, next run, its log goes on.
     pub async fn restart(&self, key: &str, grace: Option<Duration>, by: &str) -> Result<Arc<Session>> {
+        self.restart_as(key, grace, by, false).await
+    }
+
+    /// The same, and what the paths of the host mean that the session was given is decided anew. Only for somebody who is
+    /// outside of all sessions.
+    pub async fn restart_repinned(
+        &self,
+        key: &str,
+        grace: Option<Duration>,
+        by: &str,
+    ) -> Result<Arc<Session>> {
+        self.restart_as(key, grace, by, true).await
+    }
+
+    async fn restart_as(
+        &self,
+        key: &str,
+        grace: Option<Duration>,
+        by: &str,
+        repin: bool,
+    ) -> Result<Arc<Session>> {
         let mut handle = self.handle(key).await?;
         let grace = grace.unwrap_or_else(|| self.grace(&handle));
-        for _ in 0..TRIES {
+        if !repin && !handle.is_over() {
+            self.check_pins(&handle).await?;
+        }
+        for _ in 0..MAX_SEND_TRIES {
             let (reply, answer) = oneshot::channel();
+            let restarter = Restarter { reply, repin };
             let session = handle.session();
             if session.state.is_over() {
                 handle = self.shared.registry.canonical(&handle);
                 let ended = over(&session)?;
-                let launching = Launching::Again { ended, replies: vec![reply] };
+                let launching = Launching::Again { ended, restarters: vec![restarter] };
                 if !task::spawn(&self.shared, &handle, Phase::Launch(Box::new(launching)), 0) {
-                    tokio::task::yield_now().await;
+                    handle.let_go().await;
                     continue;
                 }
                 self.shared.registry.revived(&handle.id);
@@ -136,8 +163,9 @@ impl Engine {
                     by: by.to_owned(),
                     reply: None,
                     again: false,
+                    refused: None,
                 };
-                if !send(&handle, Command::Restart(Box::new(stop), reply)).await {
+                if !send(&handle, Command::Restart(Box::new(stop), restarter)).await {
                     continue;
                 }
             }
@@ -148,6 +176,17 @@ impl Engine {
         Err(busy(&handle))
     }
 
+    /// Refuses a restart that could not start again, before anything is stopped for it.
+    async fn check_pins(&self, handle: &Arc<Handle>) -> Result<()> {
+        let pins = handle.ticket().spec.pins.clone();
+        if pins.is_empty() {
+            return Ok(());
+        }
+        let name = handle.session().name.clone();
+        let what = format!("what {name} was given of this host");
+        self.shared.beside.look(&what, move || check_pins(&name, &pins)).await?
+    }
+
     pub(crate) async fn end(
         &self,
         handle: &Arc<Handle>,
@@ -155,13 +194,14 @@ impl Engine {
         reason: Reason,
         by: &str,
     ) -> Result<ExitRecord> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_SEND_TRIES {
             let session = handle.session();
             if session.state.is_over() {
                 return over(&session);
             }
             let (reply, answer) = oneshot::channel();
-            let stop = StopAsked { grace, reason, by: by.to_owned(), reply: Some(reply), again: false };
+            let (by, reply) = (by.to_owned(), Some(reply));
+            let stop = StopAsked { grace, reason, by, reply, again: false, refused: None };
             if send(handle, Command::Stop(Box::new(stop))).await
                 && let Ok(answer) = answer.await
             {

@@ -1,17 +1,34 @@
 //! What an agent's profile makes of a spec: its command line, its conversation and its variables.
 
+use std::path::Path;
+
 use wharf_agents::Profile;
-use wharf_model::{Change, Conversation, Event, Home, Spec, Text, Ticket};
+use wharf_model::{Change, Code, Conversation, Failure, Home, Project, Spec, Text, Ticket};
 
 use crate::Result;
-use crate::attend::{profile_of, profiles};
+use crate::attend::{any_event, has_no_project, profile_of, profiles, project};
 use crate::shared::{Shared, random};
 
 impl Shared {
-    /// Makes the command line of a spec that names an agent.
-    pub(crate) fn expand(&self, spec: &mut Spec) -> Result<()> {
+    /// Decides what the project's own file changes, and makes the command line of a spec that names an agent.
+    pub(crate) async fn expand(&self, spec: &mut Spec) -> Result<()> {
+        spec.project = self.project(spec.dir.as_path()).await?;
+        self.launch_line(spec)
+    }
+
+    /// What the project's file changes for sessions in a directory. The directory may be one that never answers.
+    pub(crate) async fn project(&self, dir: &Path) -> Result<Option<Box<Project>>> {
+        if has_no_project(dir) {
+            return Ok(None);
+        }
+        let (home, dir) = (self.home.clone(), dir.to_owned());
+        let what = format!("the directory {}", dir.display());
+        self.beside.look(&what, move || project(&home, &dir)).await
+    }
+
+    fn launch_line(&self, spec: &mut Spec) -> Result<()> {
         let Some(agent) = &mut spec.agent else { return Ok(()) };
-        let profile = profiles(&self.home, spec.dir.as_path())?.named(&agent.name)?;
+        let profile = profiles(&self.home, spec.project.as_deref())?.named(&agent.name)?;
         let launch = profile.launch(&agent.conversation, &agent.arguments, &uuid()?)?;
         agent.id = launch.conversation;
         spec.argv = launch.argv;
@@ -27,35 +44,58 @@ impl Shared {
     }
 
     /// The command line of another run: it goes on with the conversation, where there is one.
-    pub(crate) fn expand_again(&self, ticket: &mut Ticket) -> Result<()> {
+    pub(crate) async fn expand_again(&self, ticket: &mut Ticket) -> Result<()> {
+        ticket.spec.project = self.project(ticket.spec.dir.as_path()).await?;
         let Some(agent) = &mut ticket.spec.agent else { return Ok(()) };
         let events = self.home.session(&ticket.id).join(Home::EVENTS);
-        let begun =
-            crate::attend::Journal::read::<Event>(&events)?.iter().any(|event| match event.kind.as_str() {
-                "turn.started" => true,
-                "message" => event.data.get("status").is_some_and(|status| status == "confirmed"),
-                _ => false,
-            });
+        let begun = any_event(&events, |event| match event.kind.as_str() {
+            "turn.started" => true,
+            "message" => event.data.get("status").is_some_and(|status| status == "confirmed"),
+            _ => false,
+        })
+        .await?;
         // One without a turn is not on the agent's disk, and cannot be resumed.
-        let profile = profiles(&self.home, ticket.spec.dir.as_path())?.named(&agent.name)?;
+        let profile = profiles(&self.home, ticket.spec.project.as_deref())?.named(&agent.name)?;
         match &agent.id {
             Some(id) if begun && !profile.launch.resume.is_empty() => {
                 agent.conversation = Conversation::Resume(id.clone());
             }
             _ => {}
         }
-        self.expand(&mut ticket.spec)
+        self.launch_line(&mut ticket.spec)
+    }
+
+    /// An agent's program that is not there is told with what its profile knows of how to get it.
+    pub(crate) fn how_to_get(&self, failure: Failure, ticket: &Ticket) -> Failure {
+        if failure.code != Code::CommandNotFound {
+            return failure;
+        }
+        let profile: &Profile = &profile_of(&self.home, ticket);
+        let program = ticket.spec.argv.first().map(Text::lossy).unwrap_or_default();
+        // A line such as `npx codex` lacks another program.
+        let meant = ticket.spec.agent.is_some() || profile.programs.iter().any(|known| *known == program);
+        let Some(install) = profile.launch.install.as_deref().filter(|_| meant) else { return failure };
+        let way = format!("`{install}` installs {}", profile.title);
+        let hint = match &failure.hint {
+            Some(hint) => format!("{way}; {hint}"),
+            None => way,
+        };
+        failure.hint(hint)
     }
 
     /// Takes away variables that another agent around this one left, and sets what its profile says.
     pub(crate) fn agent_variables(&self, ticket: &Ticket, env: &mut Vec<(Text, Text)>) {
+        let asked = |name: &Text| {
+            let names = |change: &Change| matches!(change, Change::Set(set, _) | Change::Append(set, ..) if set == name);
+            ticket.spec.env.changes.iter().any(names)
+        };
+        // Also where no agent is seen here: what runs may be a script that starts one.
+        let marks = self.shelf.marks(&self.home);
+        env.retain(|(name, _)| asked(name) || !marks.strips(&name.lossy()));
         if !self.shelf.attends(&self.home, ticket) {
             return;
         }
         let profile: &Profile = &profile_of(&self.home, ticket);
-        let asked = |name: &Text| {
-            ticket.spec.env.changes.iter().any(|change| matches!(change, Change::Set(set, _) if set == name))
-        };
         env.retain(|(name, _)| asked(name) || !profile.env.strips(&name.lossy()));
         for (name, value) in &profile.env.set {
             if !env.iter().any(|(known, _)| known.as_bytes() == name.as_bytes()) {

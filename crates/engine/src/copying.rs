@@ -1,3 +1,5 @@
+//! Copies files to and from sessions through the `Files` of their backend.
+
 use wharf_backend::{Archive, Files};
 use wharf_model::{Failure, FileStat, Text, Ticket};
 

@@ -1,11 +1,14 @@
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+//! Reads and writes a session's small files: ticket, exit record, directory and name links.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use wharf_boundary::{Dir, MAX_RECORD_LEN, SessionDir};
 use wharf_model::{ExitRecord, Failure, Home, Name, SessionId, Ticket};
 
 use crate::shared::random;
@@ -65,13 +68,9 @@ pub(crate) fn session_dir(path: &Path) -> Result<()> {
 
 /// Writes a file that is the user's alone, so that a reader sees the old one or the new one.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(".tmp");
-    let write = || -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        file.set_permissions(Permissions::from_mode(0o600))?;
-        file.write_all(bytes)?;
-        fs::rename(&new, path)
+    let write = || match (path.parent(), path.file_name().and_then(|name| name.to_str())) {
+        (Some(dir), Some(name)) => Dir::open(dir)?.replace(name, bytes, 0o600),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
     };
     write().map_err(|error| Failure::system(format!("cannot write {}", path.display()), &error))
 }
@@ -83,9 +82,10 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     replace(path, &json)
 }
 
-/// Reads JSON; `None` where there is no such file.
+/// Reads JSON; `None` where there is no such file. Something else in its place is an error, and not waited for.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    let bytes = match fs::read(path) {
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
+    let bytes = match Dir::open(dir).and_then(|dir| dir.read(name, MAX_RECORD_LEN)) {
         Ok(bytes) => bytes,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
@@ -97,14 +97,48 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     })
 }
 
-/// The ticket in a session's directory.
+/// The ticket in a session's directory; `None` where there is none.
 pub(crate) fn ticket(dir: &Path) -> Result<Option<Ticket>> {
     read_json(&dir.join(Home::TICKET))
 }
 
-/// The exit record in a session's directory.
+/// The exit record in a session's directory; `None` where there is none. What a session put in its place is none either:
+/// then its backend says what became of it.
 pub(crate) fn exit(dir: &Path) -> Result<Option<ExitRecord>> {
-    read_json(&dir.join(Home::EXIT))
+    let path = dir.join(Home::EXIT);
+    let odd = |error: &dyn std::fmt::Display| {
+        tracing::warn!(path = %path.display(), %error, "an exit record is none");
+        Ok(None)
+    };
+    match SessionDir::open(dir).and_then(|dir| dir.read_exit()) {
+        Ok(None) => Ok(None),
+        Ok(Some(bytes)) => serde_json::from_slice(&bytes).or_else(|error| odd(&error)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        // Whoever holds a session can take our right to read what he wrote.
+        Err(error)
+            if wharf_boundary::is_hostile(&error) || error.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            odd(&error)
+        }
+        Err(error) => Err(Failure::system(format!("cannot read {}", path.display()), &error)),
+    }
+}
+
+/// Writes the exit record of a session, in brief where the disk has no room for all of it.
+pub(crate) fn write_exit(dir: &Path, exit: &ExitRecord) -> Result<()> {
+    let path = dir.join(Home::EXIT);
+    let json = serde_json::to_vec(exit)
+        .map_err(|error| Failure::new(wharf_model::Code::Internal, format!("{}: {error}", path.display())))?;
+    SessionDir::open(dir)
+        .and_then(|dir| dir.write_exit(&json, &exit.brief()))
+        .map_err(|error| Failure::system(format!("cannot write {}", path.display()), &error))
+}
+
+/// Whether a session has an exit record.
+pub(crate) fn has_exit(dir: &Path) -> bool {
+    SessionDir::open(dir).is_ok_and(|dir| dir.has_exit())
 }
 
 /// Removes a session's directory. The ticket goes first: what is left after a crash is nobody's session.
@@ -115,19 +149,13 @@ pub(crate) fn remove_session(dir: &Path) -> Result<()> {
         }
         _ => Ok(()),
     };
+    let (Some(sessions), Some(name)) = (dir.parent(), dir.file_name()) else {
+        return gone(Err(io::ErrorKind::InvalidInput.into()));
+    };
     gone(fs::remove_file(dir.join(Home::TICKET)))?;
-    for _ in 0..TRIES {
-        match fs::remove_dir_all(dir) {
-            // Somebody was just writing a last line there.
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => std::thread::yield_now(),
-            result => return gone(result),
-        }
-    }
-    gone(fs::remove_dir_all(dir))
+    // However deep what the session left is, and whoever still writes there.
+    gone(Dir::open(sessions).and_then(|sessions| sessions.remove_tree(name)))
 }
-
-/// How often a directory is emptied that somebody writes to meanwhile.
-const TRIES: usize = 16;
 
 /// Claims a name: exactly one of many wins. `false` where it is taken.
 pub(crate) fn claim_link(home: &Home, name: &Name, id: &SessionId) -> Result<bool> {

@@ -19,6 +19,13 @@ impl Shared {
     pub(crate) async fn dress(&self, mut launch: Launch) -> Result<Launch> {
         let place = self.dressing_place(&launch.spec)?;
         launch.spec.in_force.clear();
+        if launch.spec.container.is_none() {
+            let unmapped = launch.spec.unmapped.iter();
+            launch.spec.in_force.extend(unmapped.map(|what| format!("{what}: nothing to map")));
+        }
+        launch.spec.mounts.clear();
+        launch.spec.weakened.clear();
+        launch.spec.enter.clear();
         for environment in &self.environments {
             if environment.concerns(&launch.spec) {
                 let applied = environment.apply(launch, &place);

@@ -1,3 +1,5 @@
+//! Changes a session while it runs: its name, its variables, the copy of its output.
+
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -14,10 +16,14 @@ use crate::{disk, launch, lookup};
 
 /// What is changed of a session without touching its command.
 impl Engine {
-    /// Gives a session another name. At every moment it is found by one of the two.
+    /// Gives a session another name, in the group that it is in. At every moment it is found by one of the two.
     pub async fn rename(&self, key: &str, name: Name) -> Result<Arc<Session>> {
         let handle = self.handle(key).await?;
         let old = handle.session().name.clone();
+        if old == name {
+            return Ok(handle.session());
+        }
+        let name = self.shared.requalify(name, handle.session().group.as_ref()).await?;
         if old == name {
             return Ok(handle.session());
         }

@@ -1,12 +1,14 @@
+//! Defines `Engine`, the handle to one instance: open, close, list, follow changes.
+
 use std::sync::{Arc, PoisonError};
 
 use tokio::sync::broadcast;
-use wharf_model::{Home, Session, SessionId};
+use wharf_model::{Grant, Group, Home, Session, SessionId};
 
 use crate::config::Config;
 use crate::filter::Filter;
 use crate::shared::Shared;
-use crate::{Result, disk, open, platform};
+use crate::{Result, disk, open};
 
 /// The engine of one instance. A clone is the same engine.
 #[derive(Clone)]
@@ -17,17 +19,6 @@ pub struct Engine {
 
 /// Ends the tasks when the last handle is dropped: they hold what they share, but not this.
 struct Owner(Arc<Shared>);
-
-/// Where a process belongs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    /// To this session.
-    Session(SessionId),
-    /// To none.
-    Outside,
-    /// To one that is just being started; or the process has ended. Ask again, and conclude nothing.
-    Unclear,
-}
 
 /// Something that became known.
 #[derive(Debug, Clone)]
@@ -99,6 +90,11 @@ impl Engine {
         sessions.filter(|session| filter.matches(session)).collect()
     }
 
+    /// Whether a session that is listed belongs to this group.
+    pub fn has_group(&self, group: &Group) -> bool {
+        self.shared.registry.all().iter().any(|handle| handle.session().group.as_ref() == Some(group))
+    }
+
     /// How many sessions are not over.
     pub fn live(&self) -> usize {
         self.shared.registry.live()
@@ -109,28 +105,54 @@ impl Engine {
         Changes(self.shared.changes.subscribe())
     }
 
-    /// Where a process of this host belongs: to the nearest session among its ancestors, or to none.
-    pub fn origin_of(&self, pid: i32) -> Origin {
-        let Some(chain) = platform::ancestors(pid) else { return Origin::Unclear };
-        let known = chain.iter().find_map(|(pid, start)| {
-            let handle = self.shared.registry.of_process(*pid)?;
-            let ticket = handle.ticket();
-            // A pid that was given to a stranger has another start time.
-            let known = [ticket.holder.as_ref(), ticket.command.as_ref()];
-            known.iter().flatten().any(|is| is.pid == *pid && is.start == *start).then(|| handle.id.clone())
-        });
-        match known {
-            Some(id) => Origin::Session(id),
-            // A command may ask before its start has been told to us.
-            None if platform::is_held(&chain) => Origin::Unclear,
-            None => Origin::Outside,
-        }
+    /// Looks at files of others beside the engine's thread, with a deadline.
+    pub async fn look_beside<T: Send + 'static>(
+        &self,
+        what: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        self.shared.beside.look(what, work).await
     }
 
-    /// Whether commands from inside a session may end or change other sessions.
-    pub fn controls_others(&self, id: &SessionId) -> bool {
-        self.shared.registry.by_id(id).is_some_and(|handle| handle.ticket().spec.control_others)
+    /// The live session whose holder or command this process is. A pid that was given to a stranger has another start time.
+    pub fn session_of_process(&self, pid: i32, start: u64) -> Option<SessionId> {
+        let handle = self.shared.registry.of_process(pid)?;
+        let ticket = handle.ticket();
+        let known = [ticket.holder.as_ref(), ticket.command.as_ref()];
+        known.iter().flatten().any(|is| is.pid == pid && is.start == start).then(|| handle.id.clone())
     }
+
+    /// The live session whose command has this pid, and when that started.
+    pub fn session_of_leader(&self, pid: i32) -> Option<(SessionId, u64)> {
+        let handle = self.shared.registry.of_process(pid)?;
+        let ticket = handle.ticket();
+        let command = ticket.command.as_ref().filter(|command| command.pid == pid)?;
+        Some((handle.id.clone(), command.start))
+    }
+
+    /// What a session was given beyond itself; none where there is no such session.
+    pub fn grant_of(&self, id: &SessionId) -> Option<Grant> {
+        Some(Grant::of(&self.shared.registry.by_id(id)?.ticket().spec))
+    }
+
+    /// The session that started this one.
+    pub fn starter_of(&self, id: &SessionId) -> Option<SessionId> {
+        self.shared.registry.by_id(id)?.ticket().spec.starter.clone()
+    }
+
+    /// The mark of a session's processes, by which one is known whom nobody sees.
+    pub fn is_mark_of(&self, id: &SessionId, token: &str) -> bool {
+        let handle = self.shared.registry.by_id(id);
+        handle.is_some_and(|handle| {
+            let known = &handle.ticket().token;
+            !known.is_empty() && same(known.as_bytes(), token.as_bytes())
+        })
+    }
+}
+
+/// Compares in a time that does not tell where they differ.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }
 
 impl Drop for Owner {

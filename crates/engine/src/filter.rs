@@ -1,12 +1,14 @@
+//! Selects the sessions to list, by group, label or whether they live.
+
 use std::collections::BTreeMap;
 
-use wharf_model::{Name, Session};
+use wharf_model::{Group, Session};
 
 /// Which sessions to list: those that match every part that is given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// A group.
-    pub group: Option<Name>,
+    pub group: Option<Group>,
     /// Labels with these values; an empty value asks only for the label.
     pub labels: BTreeMap<String, String>,
     /// Only sessions that are not over.

@@ -1,3 +1,5 @@
+//! Wraps a future so that its panic becomes an error and ends nothing else.
+
 use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,5 +1,8 @@
-use std::sync::atomic::{AtomicU8, Ordering};
+//! Defines the engine's entry for one session: its snapshot, ticket, connection and task.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use wharf_backend::Connection;
@@ -8,11 +11,17 @@ use wharf_model::{Session, SessionId, Ticket};
 use crate::attend::Attention;
 use crate::command::Command;
 
+/// How long the last things of a session that is over may take, and how often it is looked whether they are done.
+const TASK_END_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
 /// One session, as the engine holds it: what is known of it, and the way to its task.
 pub(crate) struct Handle {
     pub(crate) id: SessionId,
     session: watch::Sender<Arc<Session>>,
     stage: AtomicU8,
+    /// How many are attached whose terminal answers what the application asks.
+    typists: AtomicU32,
     ways: Mutex<Ways>,
     /// Held while the session's small files are read and written again; never across an await.
     disk: Mutex<()>,
@@ -46,6 +55,7 @@ impl Handle {
             id: session.id.clone(),
             session: watch::Sender::new(Arc::new(session)),
             stage: AtomicU8::new(stage as u8),
+            typists: AtomicU32::new(0),
             ways: Mutex::new(Ways { ticket: Arc::new(ticket), connection: None, commands: None }),
             disk: Mutex::new(()),
             attention: OnceLock::new(),
@@ -55,6 +65,16 @@ impl Handle {
     /// What is known of it now.
     pub(crate) fn session(&self) -> Arc<Session> {
         Arc::clone(&self.session.borrow())
+    }
+
+    /// How many are attached whose terminal answers what the application asks.
+    pub(crate) fn typists(&self) -> u32 {
+        self.typists.load(Ordering::Acquire)
+    }
+
+    /// The same, as it is from now on. Returns what it was.
+    pub(crate) fn set_typists(&self, typists: u32) -> u32 {
+        self.typists.swap(typists, Ordering::AcqRel)
     }
 
     /// Follows what is known of it.
@@ -103,6 +123,19 @@ impl Handle {
 
     pub(crate) fn is_over(&self) -> bool {
         self.session.borrow().state.is_over()
+    }
+
+    /// Whether a task looks after it.
+    pub(crate) fn has_task(&self) -> bool {
+        self.ways().commands.is_some()
+    }
+
+    /// Waits, not for long, until no task looks after it any more: one whose session is over has its last things to do.
+    pub(crate) async fn let_go(&self) {
+        let until = tokio::time::Instant::now() + TASK_END_TIMEOUT;
+        while self.has_task() && tokio::time::Instant::now() < until {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
     }
 
     pub(crate) fn ways(&self) -> MutexGuard<'_, Ways> {

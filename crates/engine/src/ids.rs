@@ -1,3 +1,5 @@
+//! Gives out session ids that sort by creation, even within one millisecond.
+
 use std::sync::{Mutex, PoisonError};
 
 use wharf_model::{Millis, SessionId};

@@ -1,20 +1,27 @@
+//! Lists, prunes and removes the images of every container engine that answers.
+
 use std::sync::Arc;
 
 use wharf_backend::{Backend, Library};
-use wharf_model::{Code, Failure, ImageSummary};
+use wharf_model::{Code, EngineVariables, Failure, ImageSummary};
 
 use crate::Result;
 use crate::engine::Engine;
 
-/// The images of engines. Of several engines, those that answer are asked.
+/// The images of engines. Of several engines, those that answer are asked. Of each backend it is the engine that the caller
+/// means by its variables, or else the instance's own.
 impl Engine {
     /// All images of one backend, or of all that have some.
-    pub async fn images(&self, backend: Option<&str>) -> Result<Vec<ImageSummary>> {
+    pub async fn images(
+        &self,
+        backend: Option<&str>,
+        caller: Option<&EngineVariables>,
+    ) -> Result<Vec<ImageSummary>> {
         let mut all = Vec::new();
         let mut failed = None;
         let mut answered = false;
         for library in self.libraries(backend)? {
-            match library.images().await {
+            match library.images(caller).await {
                 Ok(images) => {
                     answered = true;
                     all.extend(images);
@@ -29,6 +36,7 @@ impl Engine {
     pub async fn prune_images(
         &self,
         backend: Option<&str>,
+        caller: Option<&EngineVariables>,
         all: bool,
         dry_run: bool,
     ) -> Result<Vec<ImageSummary>> {
@@ -36,7 +44,7 @@ impl Engine {
         let mut failed = None;
         let mut answered = false;
         for library in self.libraries(backend)? {
-            match library.prune(all, dry_run).await {
+            match library.prune(caller, all, dry_run).await {
                 Ok(images) => {
                     answered = true;
                     removed.extend(images);
@@ -48,10 +56,15 @@ impl Engine {
     }
 
     /// Removes an image by name or id, from the first engine that has it.
-    pub async fn remove_image(&self, backend: Option<&str>, name: &str) -> Result<()> {
+    pub async fn remove_image(
+        &self,
+        backend: Option<&str>,
+        caller: Option<&EngineVariables>,
+        name: &str,
+    ) -> Result<()> {
         let mut failed = None;
         for library in self.libraries(backend)? {
-            match library.remove(name).await {
+            match library.remove(caller, name).await {
                 Ok(()) => return Ok(()),
                 // One that does not answer says nothing of the image; one that refuses does.
                 Err(failure) if matches!(failure.code, Code::NotFound | Code::Unavailable) => {

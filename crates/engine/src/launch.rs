@@ -1,7 +1,9 @@
+//! Validates a spec and decides the launch that a backend is told: ports, variables, files.
+
 use std::path::PathBuf;
 
 use wharf_backend::Launch;
-use wharf_model::{Code, Failure, Home, Spec, Text, Ticket};
+use wharf_model::{Code, Container, EngineVariables, Failure, Home, Spec, Text, Ticket};
 
 use crate::shared::Shared;
 use crate::{Result, disk, login, require};
@@ -9,13 +11,20 @@ use crate::{Result, disk, login, require};
 /// Refuses what can never run, and fills in what the caller left open. Touches nothing.
 pub(crate) fn validate(spec: &mut Spec) -> Result<()> {
     let invalid = |message: String| Err(Failure::new(Code::Invalid, message));
-    if spec.argv.is_empty() {
+    // For environments to say, and nobody else.
+    spec.enter.clear();
+    if let Some(container) = &mut spec.container {
+        // What nix starts it has to know beforehand.
+        container.image_command = spec.argv.is_empty() && spec.nix.is_none();
+        check_container(container)?;
+    }
+    if spec.argv.is_empty() && !spec.container.as_ref().is_some_and(|container| container.image_command) {
         // The user's own shell is one of this host.
         let shell = || login::shell(&spec.env.caller);
         let shell = spec.container.as_ref().map_or_else(shell, |_| "/bin/sh".into());
         spec.argv.push(shell);
     }
-    if spec.argv[0].is_empty() {
+    if spec.argv.first().is_some_and(Text::is_empty) {
         return invalid("the command is empty".to_owned());
     }
     if spec.argv.iter().chain([&spec.dir]).any(nul) {
@@ -37,11 +46,25 @@ pub(crate) fn validate(spec: &mut Spec) -> Result<()> {
     for port in &spec.ports {
         variable(&port.variable.as_str().into(), &Text::default())?;
     }
-    if let Some(after) = spec.after.iter().find(|after| after.what == wharf_model::AfterWhat::Idle) {
-        return Err(Failure::unsupported(format!("waiting for {} to be idle", after.name), "this version"));
-    }
+    crate::secrets::validate(spec)?;
     spec.size = spec.size.sane();
     Ok(())
+}
+
+/// Refuses what no engine can be told.
+fn check_container(container: &Container) -> Result<()> {
+    if let Some(entrypoint) = container.entrypoint.as_ref().filter(|words| words.is_empty() || nul(words)) {
+        return Err(Failure::new(Code::Invalid, format!("{entrypoint:?} is no entry point")));
+    }
+    let plain = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte))
+    };
+    if let Some(platform) = container.platform.as_ref().filter(|platform| !plain(platform)) {
+        return Err(Failure::new(Code::Invalid, format!("{platform:?} is no platform"))
+            .hint("a platform is OS/ARCHITECTURE, such as linux/arm64"));
+    }
+    let said = container.engine.iter().flat_map(EngineVariables::all);
+    said.into_iter().try_for_each(|(name, value)| variable(name, value))
 }
 
 fn nul(text: &Text) -> bool {
@@ -57,8 +80,18 @@ pub(crate) fn variable(name: &Text, value: &Text) -> Result<()> {
     Ok(())
 }
 
-/// The start of a made-up name: the command's own, as far as a name may hold it.
-pub(crate) fn stem(argv: &[Text]) -> String {
+/// The start of a made-up name: the command's own, as far as a name may hold it, or the image's where it says what is run.
+pub(crate) fn stem_of(spec: &Spec) -> String {
+    match &spec.container {
+        Some(container) if spec.argv.is_empty() => {
+            let image = container.image.rsplit('/').next().unwrap_or_default();
+            stem(&[image.split([':', '@']).next().unwrap_or_default().into()])
+        }
+        _ => stem(&spec.argv),
+    }
+}
+
+fn stem(argv: &[Text]) -> String {
     let command = argv.first().map(Text::lossy).unwrap_or_default();
     let base = command.rsplit('/').next().unwrap_or_default();
     let kept = base.chars().filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c));
@@ -73,6 +106,7 @@ impl Shared {
         let mut env = self.variables(&ticket).await?;
         self.agent_variables(&ticket, &mut env);
         let home = self.home.session(&ticket.id);
+        crate::secrets::check(&home, &ticket)?;
         if let Some(prompt) = &ticket.spec.prompt {
             disk::session_dir(&home)?;
             disk::replace(&home.join(Home::PROMPT), prompt.as_bytes())?;
@@ -138,7 +172,27 @@ mod tests {
         assert_eq!(refuse(&|spec| spec.env.changes = set("A=B", "1")), Code::Invalid);
         assert_eq!(refuse(&|spec| spec.env.changes = set("", "1")), Code::Invalid);
         assert_eq!(refuse(&|spec| spec.env.changes = set("A", "1\0")), Code::Invalid);
-        assert_eq!(refuse(&|spec| spec.after = vec!["x:idle".parse().unwrap()]), Code::Unsupported);
+    }
+
+    #[test]
+    fn no_command_in_a_container_is_the_images_to_say() {
+        let of = |change: &dyn Fn(&mut Spec)| {
+            let mut spec = Spec::new(Vec::<&str>::new(), "/");
+            // Whatever a caller says of it.
+            let container = Container { image_command: false, ..Container::of("there:5000/box/alpine:3") };
+            spec.container = Some(Box::new(container));
+            change(&mut spec);
+            validate(&mut spec).unwrap();
+            let image_command = spec.container.as_ref().unwrap().image_command;
+            (image_command, spec.argv.len(), stem_of(&spec))
+        };
+        assert_eq!(of(&|_| {}), (true, 0, "alpine".to_owned()));
+        assert_eq!(of(&|spec| spec.argv.push("ls".into())), (false, 1, "ls".to_owned()));
+        assert_eq!(of(&|spec| spec.nix = Some(Box::default())), (false, 1, "sh".to_owned()));
+        let mut spec = Spec::new(["x"], "/");
+        spec.container =
+            Some(Box::new(Container { platform: Some("linux/arm64 x".into()), ..Container::of("a") }));
+        assert_eq!(validate(&mut spec).unwrap_err().code, Code::Invalid);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! It is a library. The daemon is one user of it; a program that embeds it has the same semantics without one.
 //!
-//! - [`Engine`] is a handle; [`Engine::open`] takes the instance's lock and adopts what lives.
+//! - [`Engine`] is a handle; [`Engine::open`] takes the instance's lock and adopts what lives. [`Engine::session`] gives a
+//!   handle for one session, with a method for each thing that can be done with it.
 //! - One registry decides names, ids and their order. One task a session owns what happens to it: start,
 //!   supervision, restart, end. Handles send it messages over a bounded channel.
 //! - What is on disk in a session's directory is the truth; the store is an index and a history over it.
@@ -17,9 +18,9 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! # let root = tempfile::tempdir().unwrap();
 //! let engine = Engine::open(Config::new(Home::below(root.path()), vec![Arc::new(FakeBackend::new())])).await?;
-//! let session = engine.start(Spec::new(["fake:exit", "3"], "/")).await?;
-//! let exit = engine.wait(session.name.as_str()).await?;
-//! assert_eq!(exit.code, Some(3));
+//! let started = engine.start(Spec::new(["fake:exit", "3"], "/")).await?;
+//! let session = engine.session(started.name.as_str()).await?;
+//! assert_eq!(session.wait().await?.code, Some(3));
 //! engine.close().await;
 //! # Ok::<(), wharf_engine::Failure>(()) }).unwrap();
 //! ```
@@ -47,6 +48,7 @@ mod lock;
 mod login;
 mod looking;
 mod lookup;
+mod naming;
 mod open;
 mod pausing;
 mod pipe;
@@ -57,6 +59,9 @@ mod reading;
 mod registry;
 mod remove;
 mod require;
+mod retry;
+mod secrets;
+mod session;
 mod shared;
 mod speech;
 mod start;
@@ -68,10 +73,12 @@ mod variables;
 pub use attend::{ChangedRow, ScreenChanges};
 pub use checks::{BackendStatus, Check};
 pub use collect::Collected;
-pub use config::{Config, Order, Timeouts};
-pub use engine::{Change, Changes, Engine, Origin};
+pub use config::{Config, Naming, Order, Timeouts};
+pub use engine::{Change, Changes, Engine};
 pub use filter::Filter;
 pub use looking::Met;
+pub use retry::Retry;
+pub use session::{SessionHandle, SessionWatch};
 pub use speech::{Answer, Await};
 pub use telling::{AgentSummary, EventStream};
 pub use wharf_backend::{Archive, Environment, ExecRequest, Output, OutputChunk, Pending, Progress, Stream};

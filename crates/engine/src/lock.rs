@@ -1,11 +1,13 @@
-use std::fs::{self, File, OpenOptions, Permissions};
+//! Takes the instance's lock, so that one engine runs at a time.
+
+use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, test_kill_process};
+use wharf_boundary::{Dir, is_locked_by_us};
 use wharf_model::{Code, Failure, Home};
 
 use crate::Result;
@@ -21,9 +23,15 @@ pub(crate) struct Lock {
 
 impl Lock {
     pub(crate) fn take(home: &Home) -> Result<Self> {
-        let file = file(&home.lock())?;
-        let above = home.state().parent().and_then(|above| File::open(above).ok());
+        let file = file(home)?;
+        let mut above = home.state().parent().and_then(|above| File::open(above).ok());
         if above.as_ref().is_some_and(|above| matches!(try_lock(above), Err(rustix::io::Errno::WOULDBLOCK))) {
+            let which = above.take().and_then(|above| above.metadata().ok());
+            // Anybody who can read a directory can lock it. Only one of us means something by it.
+            if !which.is_some_and(|which| is_locked_by_us(which.dev(), which.ino())) {
+                tracing::warn!("another user has locked the directory above {}", home.state().display());
+                return Ok(Self { file, above });
+            }
             let message =
                 format!("another process owns {}, and its files were deleted", home.state().display());
             return Err(Failure::new(Code::Locked, message).hint("it is about to make them again: try again"));
@@ -34,20 +42,22 @@ impl Lock {
     /// Locks the file again where it was deleted under us.
     pub(crate) fn renew(&mut self, home: &Home) -> Result<()> {
         let which = |meta: fs::Metadata| (meta.dev(), meta.ino());
-        let (ours, there) = (self.file.metadata().map(which), fs::metadata(home.lock()).map(which));
+        let (ours, there) = (self.file.metadata().map(which), fs::symlink_metadata(home.lock()).map(which));
         if !matches!((ours, there), (Ok(ours), Ok(there)) if ours == there) {
-            self.file = file(&home.lock())?;
+            self.file = file(home)?;
         }
         Ok(())
     }
 }
 
-fn file(path: &Path) -> Result<File> {
+fn file(home: &Home) -> Result<File> {
+    let path = home.lock();
     let named = |error| Failure::system(format!("cannot lock {}", path.display()), &error);
-    let mut options = OpenOptions::new();
-    let mut file =
-        options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path).map_err(named)?;
-    file.set_permissions(Permissions::from_mode(0o600)).map_err(named)?;
+    let opened = Dir::open(home.state()).and_then(|state| state.open_own("daemon.lock", 0o600));
+    let (mut file, aside) = opened.map_err(named)?;
+    if let Some(aside) = aside {
+        tracing::warn!("{aside}");
+    }
     match try_lock(&file) {
         Ok(()) => {}
         Err(rustix::io::Errno::WOULDBLOCK) => {

@@ -1,3 +1,5 @@
+//! Reads the variables that the user's login shell exports, and keeps them for a minute.
+
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,11 +12,11 @@ use wharf_model::{Code, Failure, Text};
 use crate::Result;
 
 /// How long an answer of the login shell is good for.
-const FRESH: Duration = Duration::from_secs(60);
+const MAX_AGE: Duration = Duration::from_secs(60);
 /// How long a killed shell may take to be gone.
-const KILL: Duration = Duration::from_secs(1);
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The most that a login shell's variables may be.
-const MOST: u64 = 4 * 1024 * 1024;
+const MAX_OUTPUT_LEN: u64 = 4 * 1024 * 1024;
 /// Stands before the variables: whatever a profile prints comes before it.
 const MARK: &[u8] = b"wharf-variables-follow\n";
 
@@ -41,7 +43,7 @@ impl Login {
     fn fresh(&self, shell: &Text) -> Option<Variables> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (of, at, variables) = known.as_ref()?;
-        (of == shell && at.elapsed() < FRESH).then(|| Arc::clone(variables))
+        (of == shell && at.elapsed() < MAX_AGE).then(|| Arc::clone(variables))
     }
 }
 
@@ -74,7 +76,7 @@ async fn ask(shell: &Text, within: Duration) -> Result<Vec<(Text, Text)>> {
         .kill_on_drop(true);
     let mut child = command.spawn().map_err(named)?;
     let group = child.id().and_then(|pid| rustix::process::Pid::from_raw(pid as i32));
-    let mut stdout = child.stdout.take().expect("it was asked for above").take(MOST);
+    let mut stdout = child.stdout.take().expect("it was asked for above").take(MAX_OUTPUT_LEN);
     let mut bytes = Vec::new();
     let answer = tokio::time::timeout(within, async {
         stdout.read_to_end(&mut bytes).await?;
@@ -88,7 +90,7 @@ async fn ask(shell: &Text, within: Duration) -> Result<Vec<(Text, Text)>> {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
         // One that cannot even be killed is left to the runtime, which reaps it whenever it ends.
-        let _ = tokio::time::timeout(KILL, child.wait()).await;
+        let _ = tokio::time::timeout(KILL_TIMEOUT, child.wait()).await;
         return Err(Failure::new(
             Code::Timeout,
             format!("the login shell {name} did not answer within {within:?}"),

@@ -1,3 +1,5 @@
+//! Answers questions about a session's screen and state: capture, changes, repaint, explain, until.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use crate::engine::Engine;
 use crate::handle::Handle;
 
 /// How long `show` waits for a first sight of a session that nobody attended until then.
-const GLANCE: Duration = Duration::from_millis(400);
+const GLANCE_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// What was waited for, and came.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,9 +32,9 @@ impl Engine {
         if handle.session().tty && !handle.is_over() && handle.ways().connection.is_some() {
             let attention = self.shared.attention(&handle);
             let mut typist = Typist::new(&self.shared, &handle, &attention);
-            let deadline = std::time::Instant::now() + GLANCE;
+            let deadline = std::time::Instant::now() + GLANCE_TIMEOUT;
             let judged = |seen: &crate::attend::Seen| {
-                seen.still.elapsed() >= GLANCE || seen.is_judged() && seen.is_settled()
+                seen.still.elapsed() >= GLANCE_TIMEOUT || seen.is_judged() && seen.settled
             };
             let mut changes = handle.watch();
             changes.mark_unchanged();
@@ -105,16 +107,19 @@ impl Engine {
         let handle = self.handle(key).await?;
         let session = handle.session();
         let attention = self.shared.attention(&handle);
-        let profile = attention.profile.name.clone();
+        let profile = attention.profile().name.clone();
         if session.state.is_over() {
             let evidence = session.exit.as_ref().map_or_else(String::new, |exit| format!("{exit:?}"));
             let report =
                 Report { state: session.state, source: session.source, since: session.since, evidence };
             let decided = "its end is on record".to_owned();
-            return Ok(Explanation { report, decided, claims: Vec::new(), profile, composer: None });
+            let (claims, switched_off) = (Vec::new(), Vec::new());
+            return Ok(Explanation { report, decided, claims, profile, composer: None, switched_off });
         }
         let mut typist = Typist::new(&self.shared, &handle, &attention);
-        Ok(typist.look().await?.explain(&profile))
+        let explanation = typist.look().await?.explain(&profile);
+        let switched_off = attention.budget().switched_off(&attention.profile());
+        Ok(Explanation { switched_off, ..explanation })
     }
 
     /// Waits for a state, an end, a line on the screen or an event.
@@ -138,19 +143,26 @@ impl Engine {
             Until::State(state) => {
                 let attention = self.shared.attention(&handle);
                 let mut typist = Typist::new(&self.shared, &handle, &attention);
-                let seen = typist.until(never(), |seen| seen.report.state == *state).await?;
+                // What was seen last stands after the end, and is no state that the session has.
+                let is_so = |seen: &crate::attend::Seen| !handle.is_over() && seen.report.state == *state;
+                let seen = typist.until(never(), is_so).await?;
                 // The session itself is changed together with what is seen.
                 Ok(met(seen.map(|seen| seen.report.evidence.clone()).unwrap_or_default()))
             }
             Until::Match(pattern) => {
-                let pattern = regex_lite::Regex::new(pattern).map_err(|error| {
-                    Failure::new(Code::Invalid, format!("the expression is wrong: {error}"))
-                })?;
+                let wrong = |error| Failure::new(Code::Invalid, format!("the expression is wrong: {error}"));
+                let pattern = wharf_agents::Pattern::new(pattern).map_err(wrong)?;
+                let budget = wharf_agents::Budget::default();
                 let attention = self.shared.attention(&handle);
                 let mut typist = Typist::new(&self.shared, &handle, &attention);
-                let found =
-                    |seen: &crate::attend::Seen| seen.rows.iter().find(|row| pattern.is_match(row)).cloned();
-                let seen = typist.until(never(), |seen| found(seen).is_some()).await?;
+                let found = |seen: &crate::attend::Seen| {
+                    budget.look(|| seen.rows.iter().find(|row| pattern.is_match(row)).cloned())
+                };
+                let until = |seen: &crate::attend::Seen| found(seen).is_some() || budget.is_exceeded();
+                let seen = typist.until(never(), until).await?;
+                if budget.is_exceeded() {
+                    return Err(wrong("it takes too long to look for".to_owned()));
+                }
                 Ok(met(seen.and_then(|seen| found(&seen)).unwrap_or_default()))
             }
             Until::Event(kind) => {
@@ -194,7 +206,14 @@ impl Engine {
     async fn everything(&self, handle: &Arc<Handle>) -> Result<View> {
         let session = handle.session();
         let (dir, size, pipes) = (self.shared.home.session(&handle.id), session.size, !session.tty);
-        let built = tokio::task::spawn_blocking(move || View::everything(&dir, size, pipes)).await;
+        // One at a time of each session, whoever asks and however often: a log may take long, and what was begun is ended.
+        let turn = Arc::clone(&self.shared.attention(handle).whole_reads).acquire_owned().await;
+        let turn = turn.map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
+        let built = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            View::everything(&dir, size, pipes)
+        })
+        .await;
         built.map_err(|error| Failure::new(Code::Internal, format!("reading failed: {error}")))?
     }
 }

@@ -1,3 +1,5 @@
+//! Finds a session by name, id or the start of an id, in memory or in the store.
+
 use std::sync::Arc;
 
 use wharf_model::{Code, Failure, Name, Session, SessionId, State};
@@ -9,7 +11,7 @@ use crate::shared::slim;
 use crate::{Result, disk};
 
 /// The shortest start of an id that finds a session.
-const SHORTEST: usize = 4;
+const MIN_PREFIX_LEN: usize = 4;
 
 impl Engine {
     /// The session of a name, an id, or the start of an id that only one session has.
@@ -40,9 +42,12 @@ impl Engine {
 
     async fn by_prefix(&self, key: &str) -> Result<Arc<Handle>> {
         let unknown = || {
-            Failure::new(Code::NotFound, format!("there is no session {key:?}")).hint("`wharf ls` lists them")
+            let hint = Name::hint_of(&self.shared.registry.in_groups(key));
+            Failure::new(Code::NotFound, format!("there is no session {key:?}"))
+                .hint(hint.unwrap_or_else(|| "`wharf ls` lists them".to_owned()))
         };
-        if key.len() < SHORTEST || !key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        if key.len() < MIN_PREFIX_LEN
+            || !key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
         {
             return Err(unknown());
         }

@@ -1,3 +1,5 @@
+//! Opens an instance: takes the lock, reads the directories, and looks for live sessions.
+
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,29 +14,33 @@ use crate::handle::{Handle, Stage};
 use crate::lock::Lock;
 use crate::lookup::past;
 use crate::pipe::Pipe;
-use crate::registry::{MOST_ENDED, Registry};
+use crate::registry::{MAX_ENDED_IN_MEMORY, Registry};
 use crate::shared::{Shared, row, slim};
 use crate::task::{self, Phase};
-use crate::{Result, disk};
+use crate::{Result, disk, secrets};
 
 /// How many sessions of one backend are looked for at once.
-const AT_ONCE: usize = 64;
+const MAX_LOOKUPS: usize = 64;
 /// How many changes a slow reader may be behind.
-const BEHIND: usize = 256;
+const MAX_QUEUED_CHANGES: usize = 256;
 /// What is said of a session until it was looked for.
 pub(crate) const LOOKING: &str = "it is being looked for";
 
 /// Takes the instance, reads what is known, and looks for what lives.
 pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
-    crate::platform::keep_reserve();
     let home = config.home.clone();
     let (lock, store, opened) = blocking(move || claim(&home)).await?;
     let shared = Arc::new(Shared {
-        adopting: config.backends.iter().map(|backend| (backend.name(), Semaphore::new(AT_ONCE))).collect(),
+        adopting: config
+            .backends
+            .iter()
+            .map(|backend| (backend.name(), Semaphore::new(MAX_LOOKUPS)))
+            .collect(),
         home: config.home,
         backends: config.backends,
         default_backend: config.default_backend,
         auto: config.auto,
+        naming: config.naming,
         environments: config.environments,
         timeouts: config.timeouts,
         registry: Registry::default(),
@@ -45,8 +51,9 @@ pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
         hook_command: config.hook_command,
         inner_hook_command: config.inner_hook_command,
         ports: crate::ports::Ports::default(),
+        beside: wharf_backend::Beside::default(),
         login: crate::login::Login::default(),
-        changes: broadcast::Sender::new(BEHIND),
+        changes: broadcast::Sender::new(MAX_QUEUED_CHANGES),
         closing: watch::Sender::new(false),
         tasks: watch::Sender::new(0),
         lock: Mutex::new(Some(lock)),
@@ -77,19 +84,28 @@ pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
 }
 
 fn claim(home: &Home) -> Result<(Lock, Store, Opened)> {
+    let ours = || {
+        wharf_boundary::check_ours(home.state())
+            .map_err(|distrust| Failure::new(Code::Forbidden, distrust.message).hint(distrust.hint))
+    };
+    // What is missing is not made in a place that is another's; what was made may be another's all the same.
+    ours()?;
     disk::rooms(home)?;
+    ours()?;
     let lock = Lock::take(home)?;
     let path = home.store();
-    let (store, opened) = Store::open(&path)
-        .map_err(|error| match error {
-            StoreError::File { error, path } => {
-                Failure::system(format!("cannot use {}", path.display()), &error)
-            }
+    let (store, opened) = Store::open(&path).map_err(|error| {
+        let unusable = |error| Failure::system(format!("cannot use {}", path.display()), &error);
+        let failure = match error {
+            full if full.is_full() => unusable(std::io::ErrorKind::StorageFull.into()),
+            StoreError::File { error, .. } => unusable(error),
             other => Failure::new(Code::Internal, other.to_string()),
-        })
-        .map_err(|failure| {
-            failure.hint("is the disk full, or the state directory not yours? `wharf doctor` looks")
-        })?;
+        };
+        match failure.hint {
+            Some(_) => failure,
+            None => failure.hint("`wharf doctor` looks whether the state directory is yours"),
+        }
+    })?;
     if let Opened::Replaced { aside, why } = &opened {
         tracing::warn!(?aside, why, "the store could not be read; it was put aside and is built anew");
     }
@@ -131,8 +147,13 @@ fn scan(shared: &Arc<Shared>, known: bool) -> Result<Scanned> {
         let dir = entry.path();
         let ticket = match disk::ticket(&dir) {
             Ok(Some(ticket)) if ticket.id == id => ticket,
-            // Left alone: `gc` and `doctor` speak of it.
-            Ok(_) => continue,
+            // Left alone: `gc` and `doctor` speak of it. But a start that was broken off needs no secrets.
+            Ok(none) => {
+                if none.is_none() {
+                    secrets::take_away(&dir);
+                }
+                continue;
+            }
             Err(failure) => {
                 tracing::warn!(%failure, "a session's ticket cannot be read; its directory is left alone");
                 live.remove(&id);
@@ -141,10 +162,20 @@ fn scan(shared: &Arc<Shared>, known: bool) -> Result<Scanned> {
         };
         let attempts = live.remove(&id).map_or(0, |row| row.attempts);
         match disk::exit(&dir) {
-            Ok(Some(exit)) if is_final(&ticket, &exit, known) && !Pipe::is_due(&dir) => {
+            Ok(Some(exit))
+                if is_final(&ticket, &exit, known)
+                    && !Pipe::is_due(&dir)
+                    && !shared
+                        .backend(&ticket.backend)
+                        .is_ok_and(|backend| backend.seen_running(&ticket)) =>
+            {
                 let state = if exit.reason == Reason::Lost { State::Lost } else { State::Exited };
                 let mut session = shared.describe(&ticket, state);
                 session.exit = Some(exit);
+                // It ended while nobody was there to take them.
+                if !ticket.spec.secrets.is_empty() {
+                    secrets::take_away(&dir);
+                }
                 shared.store.put(row(&session, attempts));
                 scanned.over.insert(id);
             }
@@ -152,7 +183,7 @@ fn scan(shared: &Arc<Shared>, known: bool) -> Result<Scanned> {
         }
     }
     scanned.missing = live.into_values().collect();
-    let newest = shared.store.newest_over(MOST_ENDED as u32).map_err(broken)?;
+    let newest = shared.store.newest_over(MAX_ENDED_IN_MEMORY as u32).map_err(broken)?;
     // The oldest first, as they ended.
     for row in newest.into_iter().rev() {
         let id = row.id.clone();
@@ -174,9 +205,8 @@ fn is_final(ticket: &Ticket, exit: &ExitRecord, known: bool) -> bool {
 fn resume(shared: &Arc<Shared>, found: Found) -> Arc<Handle> {
     let Found { ticket, attempts } = found;
     let never_ran = ticket.started.0 == 0 && ticket.holder.is_none() && ticket.command.is_none();
-    let waits = never_ran
-        && !ticket.spec.after.is_empty()
-        && !shared.home.session(&ticket.id).join(Home::EXIT).exists();
+    let waits =
+        never_ran && !ticket.spec.after.is_empty() && !disk::has_exit(&shared.home.session(&ticket.id));
     let mut session = shared.describe(&ticket, if waits { State::Starting } else { State::Unknown });
     if !waits {
         session.detail = Some(LOOKING.to_owned());

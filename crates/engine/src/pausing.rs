@@ -1,3 +1,5 @@
+//! Pauses and resumes sessions, and hears of those that somebody else paused.
+
 use std::sync::Arc;
 
 use tokio::sync::broadcast;

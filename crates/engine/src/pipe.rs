@@ -1,3 +1,5 @@
+//! Copies a session's output into a file as it comes, exactly once across crashes.
+
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -5,11 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::fs::{File, OpenOptions};
+use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use wharf_backend::{Output, OutputChunk};
+use wharf_boundary::Dir;
 use wharf_model::{Failure, Home, Offset, Text};
 
 use crate::handle::Handle;
@@ -20,7 +23,7 @@ use crate::{Result, disk};
 /// The file in a session's directory that says where its output is copied to.
 const RECORD: &str = "pipe.json";
 /// How soon a copy that failed, on a full disk say, is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A copy of a session's output into a file, as it comes.
 pub(crate) struct Pipe {
@@ -37,6 +40,10 @@ struct Record {
     base_size: u64,
     /// The log's offset that belongs there.
     base_offset: Offset,
+    /// The directory that the file is in: device and inode. The session may be able to put another in its place, and
+    /// its output is not to be written wherever that leads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dir: Option<(u64, u64)>,
     /// Whether the session was over and all of it was copied.
     #[serde(default)]
     done: bool,
@@ -62,10 +69,10 @@ impl Pipe {
                     ));
                 }
                 // Opened now, so that a file that cannot be written is the caller's to hear of.
-                let open = open_options().open(file.as_path()).map_err(named)?;
+                let (open, place) = open_target(file.as_path(), None).map_err(named)?;
                 let base_size = open.metadata().map_err(named)?.len();
                 let base_offset = if from_start { Offset(0) } else { log_end(&dir.join(Home::LOG))? };
-                Some(Record { file: file.clone(), base_size, base_offset, done: false })
+                Some(Record { file: file.clone(), base_size, base_offset, dir: Some(place), done: false })
             }
         };
         let path = dir.join(RECORD);
@@ -90,7 +97,8 @@ impl Pipe {
             Ok(None) => {
                 let file = handle.ticket().spec.copy_to.clone()?;
                 let base_size = fs::metadata(file.as_path()).map_or(0, |file| file.len());
-                let record = Record { file, base_size, base_offset: Offset(0), done: false };
+                let place = open_target(file.as_path(), None).ok().map(|(_, place)| place);
+                let record = Record { file, base_size, base_offset: Offset(0), dir: place, done: false };
                 if let Err(failure) = disk::write_json(&path, &record) {
                     tracing::warn!(session = %handle.id, %failure, "output is not copied");
                     return None;
@@ -171,7 +179,7 @@ impl Copy {
                 }
                 Err(error) => {
                     tracing::warn!(session = %self.handle.id, %error, "output could not be copied; it is tried again");
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(RETRY_INTERVAL).await;
                 }
             }
         }
@@ -179,7 +187,12 @@ impl Copy {
 
     /// Copies from where the file ends, until the session's output ends.
     async fn copy(&mut self) -> io::Result<()> {
-        let mut file = OpenOptions::from(open_options()).open(self.record.file.as_path()).await?;
+        let (file, place) = open_target(self.record.file.as_path(), self.record.dir)?;
+        let mut file = File::from_std(file);
+        if self.record.dir.is_none() {
+            self.record.dir = Some(place);
+            disk::write_json(&self.path, &self.record).map_err(io::Error::other)?;
+        }
         let size = file.metadata().await?.len();
         if size < self.record.base_size {
             // Somebody cut the file. What was copied is theirs to miss; what comes is not.
@@ -210,11 +223,28 @@ impl Copy {
     }
 }
 
-fn open_options() -> fs::OpenOptions {
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut options = fs::OpenOptions::new();
-    options.append(true).create(true).mode(0o600);
-    options
+/// Opens the file to append to, or makes it, in the very directory that it was in at first. What is no file of its own
+/// there (a link, a pipe, another name of a file elsewhere) is refused, and not waited for.
+fn open_target(path: &std::path::Path, place: Option<(u64, u64)>) -> io::Result<(fs::File, (u64, u64))> {
+    use std::os::unix::fs::MetadataExt;
+    let refused = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let dir = Dir::open(dir)?;
+    let now = dir.identity()?;
+    if place.is_some_and(|place| place != now) {
+        return refused("its directory is another one than it was");
+    }
+    let file = match dir.open_file_for_writing(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => dir.make_file(name, 0o600)?,
+        opened => opened?,
+    };
+    if file.metadata()?.nlink() > 1 {
+        return refused("it has another name elsewhere (a hard link)");
+    }
+    rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::APPEND)?;
+    Ok((file, now))
 }
 
 /// Writes into the ticket where output goes, and shows it.

@@ -1,3 +1,5 @@
+//! Reserves TCP ports for sessions, so that no two live sessions have the same.
+
 use std::collections::HashMap;
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -9,7 +11,7 @@ use wharf_model::{Code, Failure, Port, SessionId};
 use crate::Result;
 
 /// How often an automatic port is looked for before that is given up.
-const TRIES: usize = 64;
+const MAX_PORT_TRIES: usize = 64;
 
 /// Which ports are reserved for which session: no two live sessions have the same.
 #[derive(Default)]
@@ -70,7 +72,7 @@ impl Ports {
     }
 
     fn automatic(&self, id: &SessionId) -> Result<u16> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_PORT_TRIES {
             let number =
                 lingering().map_err(|error| Failure::system("cannot reserve a port on 127.0.0.1", &error))?;
             let mut table = self.lock();

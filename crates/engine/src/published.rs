@@ -1,3 +1,5 @@
+//! Answers where a session's ports are reached from the host.
+
 use wharf_model::{Code, Failure, Published};
 
 use crate::Result;

@@ -1,3 +1,5 @@
+//! Reads a session's output from its log files, and follows it across restarts.
+
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,9 +18,9 @@ use crate::handle::{Handle, Stage};
 use crate::shared::Shared;
 
 /// How much is read at once.
-const PIECE: usize = 64 * 1024;
+const CHUNK_LEN: usize = 64 * 1024;
 /// How soon a connection that refused is asked again.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The end of the log in a directory.
 pub(crate) fn log_end(dir: &Path) -> Result<Offset> {
@@ -65,7 +67,7 @@ impl LogFiles {
                 Err(error) => return Err(error),
             },
         };
-        let mut buf = vec![0; PIECE];
+        let mut buf = vec![0; CHUNK_LEN];
         let mut chunks = Vec::new();
         match reader.read(&mut buf)? {
             Chunk::End => return Ok(None),
@@ -165,7 +167,7 @@ impl Following {
                     return true;
                 }
                 // Nothing may change by itself then, so ask again after a while.
-                let _ = tokio::time::timeout(AGAIN, self.changes.changed()).await;
+                let _ = tokio::time::timeout(RETRY_INTERVAL, self.changes.changed()).await;
             } else if self.changes.changed().await.is_err() {
                 return false;
             }

@@ -1,3 +1,5 @@
+//! Keeps every session's name, id and order in memory, and decides who gets a name.
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +9,7 @@ use crate::Result;
 use crate::handle::Handle;
 
 /// How many ended sessions are kept in memory; older ones are found through the store.
-pub(crate) const MOST_ENDED: usize = 1_000;
+pub(crate) const MAX_ENDED_IN_MEMORY: usize = 1_000;
 
 /// The one place that decides names, ids and their order. Its lock is held for a few steps, never across an await.
 #[derive(Default)]
@@ -42,7 +44,7 @@ impl Registry {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes up a name that no session in memory has.
+    /// Makes up a name that no session in memory has. A stem may begin with `GROUP/`.
     pub(crate) fn make_up(&self, stem: &str) -> Result<Name> {
         let mut inner = self.lock();
         let mut number = inner.numbers.get(stem).copied().unwrap_or(0);
@@ -129,7 +131,7 @@ impl Registry {
         inner.processes.retain(|_, of| of != id);
         inner.ended.retain(|known| known != id);
         inner.ended.push_back(id.clone());
-        while inner.ended.len() > MOST_ENDED {
+        while inner.ended.len() > MAX_ENDED_IN_MEMORY {
             let Some(oldest) = inner.ended.pop_front() else { break };
             if inner.entries.get(&oldest).is_some_and(|entry| entry.is_over()) {
                 inner.forget(&oldest);
@@ -192,6 +194,15 @@ impl Registry {
         let name: Name = name.parse().ok()?;
         let inner = self.lock();
         inner.names.get(&name).and_then(|id| inner.entries.get(id)).cloned()
+    }
+
+    /// The names of this word in groups, in order.
+    pub(crate) fn in_groups(&self, word: &str) -> Vec<Name> {
+        let inner = self.lock();
+        let mut names: Vec<Name> =
+            inner.names.keys().filter(|name| name.word() == word && name.as_str() != word).cloned().collect();
+        names.sort();
+        names
     }
 
     /// Whether a name is somebody's.

@@ -1,3 +1,5 @@
+//! Checks that the programs which a spec requires are in the session's PATH.
+
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

@@ -1,15 +1,17 @@
+//! Holds what the engine's handles and tasks share: backends, store, registry, timeouts.
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use tokio::sync::{Semaphore, broadcast, watch};
-use wharf_backend::{Backend, Environment};
-use wharf_model::{Code, Failure, Home, Millis, Offset, Session, Source, State, Ticket};
+use wharf_backend::{Backend, Beside, Environment};
+use wharf_model::{Code, Failure, Home, Millis, Offset, Project, Session, Source, State, Ticket};
 use wharf_store::{Row, Store};
 
 use crate::Result;
 use crate::attend::{Attention, Shelf, Tap, profile_of};
-use crate::config::{Order, Timeouts};
+use crate::config::{Naming, Order, Timeouts};
 use crate::engine::Change;
 use crate::handle::Handle;
 use crate::ids::Ids;
@@ -25,6 +27,7 @@ pub(crate) struct Shared {
     pub(crate) backends: Vec<Arc<dyn Backend>>,
     pub(crate) default_backend: String,
     pub(crate) auto: Order,
+    pub(crate) naming: Naming,
     pub(crate) environments: Vec<Arc<dyn Environment>>,
     pub(crate) timeouts: Timeouts,
     pub(crate) registry: Registry,
@@ -37,6 +40,8 @@ pub(crate) struct Shared {
     /// The same in a container.
     pub(crate) inner_hook_command: Option<Vec<String>>,
     pub(crate) ports: Ports,
+    /// Looks at files of others.
+    pub(crate) beside: Beside,
     pub(crate) login: Login,
     /// How many sessions each backend is asked for at once.
     pub(crate) adopting: HashMap<&'static str, Semaphore>,
@@ -74,7 +79,6 @@ impl Shared {
     /// A session as it is shown, from its ticket.
     pub(crate) fn describe(&self, ticket: &Ticket, state: State) -> Session {
         let spec = &ticket.spec;
-        let isolated = self.backend(&ticket.backend).is_ok_and(|backend| backend.capabilities().isolation);
         Session {
             id: ticket.id.clone(),
             name: ticket.name.clone(),
@@ -103,13 +107,28 @@ impl Shared {
             scope: ticket.scope.clone(),
             holder: ticket.holder.clone(),
             size: spec.size.sane(),
-            isolation: isolation(ticket, isolated),
+            isolation: self.isolation(ticket),
             copy_to: spec.copy_to.clone(),
             environment: spec.in_force.clone(),
             chosen: spec.chosen.clone(),
             guest: spec.adopt.as_ref().map(|what| format!("{}:{}", ticket.backend, what.lossy())),
             paused: false,
+            suspended: false,
+            mounts: spec.mounts.clone(),
+            container: spec.made.clone(),
+            pins: spec.pins.clone(),
+            // What it changes is in the ticket; who looks at the session wants to know what counts.
+            project: spec
+                .project
+                .as_ref()
+                .map(|project| Box::new(Project { changes: String::new(), ..(**project).clone() })),
         }
+    }
+
+    /// What keeps a session from the host.
+    pub(crate) fn isolation(&self, ticket: &Ticket) -> String {
+        let isolated = self.backend(&ticket.backend).is_ok_and(|backend| backend.capabilities().isolation);
+        isolation(ticket, isolated)
     }
 
     /// What looking at a session and speaking to it needs. Output before now counts as dealt with.
@@ -157,6 +176,9 @@ pub(crate) fn slim(mut ticket: Ticket) -> Ticket {
     ticket.spec.env = wharf_model::Environment::default();
     ticket.spec.prompt = None;
     ticket.spec.motd = None;
+    for secret in &mut ticket.spec.secrets {
+        secret.value = None;
+    }
     ticket
 }
 
@@ -177,7 +199,9 @@ fn isolation(ticket: &Ticket, isolated: bool) -> String {
     if ticket.spec.adopt.is_some() {
         return format!("{}, as somebody else started it", ticket.backend);
     }
-    let weakened = ticket.spec.container.as_ref().map(|container| container.weakened()).unwrap_or_default();
+    let mut weakened =
+        ticket.spec.container.as_ref().map(|container| container.weakened()).unwrap_or_default();
+    weakened.extend(ticket.spec.weakened.iter().cloned());
     match weakened.as_slice() {
         [] => ticket.backend.clone(),
         weakened => format!("{}, weakened by {}", ticket.backend, weakened.join(", ")),

@@ -1,13 +1,15 @@
+//! Sends messages, waits for receipts, answers questions and asks agents.
+
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use wharf_agents::Told;
 use wharf_model::{
-    Answered, Code, Failure, Manner, Progress, Question, Receipt, Reply, Report, SessionId, State,
+    Answered, Code, Failure, Interrupted, Manner, Progress, Question, Receipt, Reply, SessionId, State,
 };
 
 use crate::Result;
-use crate::attend::{Attention, Facts, Typist, packed, spoken, transcript};
+use crate::attend::{Attention, Facts, RECORD, Typist, packed, transcript};
 use crate::control::connected;
 use crate::engine::Engine;
 use crate::handle::Handle;
@@ -35,7 +37,7 @@ pub enum Await {
 }
 
 /// How long an agent's own record may take to have what its screen shows.
-const RECORDED: Duration = Duration::from_secs(3);
+const RECORD_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What is said to a session.
 impl Engine {
@@ -123,7 +125,7 @@ impl Engine {
     }
 
     /// Stops the agent's turn by what its profile says does that, and proves it.
-    pub async fn interrupt(&self, key: &str, within: Duration) -> Result<Report> {
+    pub async fn interrupt(&self, key: &str, within: Duration) -> Result<Interrupted> {
         self.typist(key).await?.interrupt(within).await
     }
 
@@ -147,7 +149,7 @@ impl Engine {
         let deadline = Instant::now() + within;
         let mut typist = self.typist(key).await?;
         let mut record =
-            transcript(&typist.shared, &typist.handle, &typist.attention.profile, SystemTime::now()).await;
+            transcript(&typist.shared, &typist.handle, &typist.attention, SystemTime::now()).await;
         let sent = self.send(key, text.clone(), manner).await?;
         let receipt = self.await_receipt(&sent.id, Await::Idle, within).await?;
         if receipt.status != Progress::Confirmed {
@@ -161,12 +163,18 @@ impl Engine {
                 None => failure,
             });
         }
-        let received = packed(&typist.attention.profile.as_received(&text));
+        let received = packed(&typist.attention.profile().as_received(&text));
         let mut told = Vec::new();
         // A record is written a moment after the screen.
-        let late = deadline.min(Instant::now() + RECORDED);
-        while let Some(found) = record.as_mut() {
-            told.extend(found.poll());
+        let late = deadline.min(Instant::now() + RECORD_TIMEOUT);
+        while let Some(mut found) = record.take() {
+            let polled = typist.attention.reads.look(RECORD, move || {
+                let told = found.poll();
+                (found, told)
+            });
+            let Ok((found, new)) = polled.await else { break };
+            record = Some(found);
+            told.extend(new);
             if let Some(text) = answered(&told, &received) {
                 return Ok(Reply { text, source: "agent".to_owned(), receipt });
             }
@@ -182,7 +190,7 @@ impl Engine {
             lines.truncate(end.unwrap_or(lines.len()));
         }
         Ok(Reply {
-            text: spoken(&lines, &text, &typist.attention.profile),
+            text: typist.attention.profile().answer_on(&lines, &text),
             source: "screen".to_owned(),
             receipt,
         })

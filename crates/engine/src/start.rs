@@ -1,3 +1,5 @@
+//! Starts a session or ensures that one is there: claims its name and begins its task.
+
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -8,10 +10,10 @@ use crate::handle::{Handle, Stage};
 use crate::registry::{Claimed, taken};
 use crate::shared::{now, random, slim};
 use crate::task::{self, Launching, Phase};
-use crate::{Result, disk, launch};
+use crate::{Result, disk, launch, secrets};
 
 /// How many made-up names are tried before a random one.
-const TRIES: usize = 64;
+const MAX_NAME_TRIES: usize = 64;
 
 impl Engine {
     /// Starts a session. After an error nothing of it is left.
@@ -42,7 +44,9 @@ impl Engine {
 
     async fn claim(&self, mut spec: Spec, ensure: bool) -> Result<Claim> {
         let shared = &self.shared;
-        shared.expand(&mut spec)?;
+        spec.forget_filled_in();
+        let group = shared.qualify(&mut spec).await?;
+        shared.expand(&mut spec).await?;
         launch::validate(&mut spec)?;
         let backend = shared.choose(&mut spec).await?;
         spec.backend = Some(backend.clone());
@@ -54,7 +58,10 @@ impl Engine {
         let awaited = !spec.after.is_empty();
         self.check_after(&spec).await?;
         let (created, named) = (now(), spec.name.is_some());
-        let stem = if named { String::new() } else { launch::stem(&spec.argv) };
+        let mut stem = if named { String::new() } else { launch::stem_of(&spec) };
+        if let Some(group) = group {
+            stem = format!("{group}/{stem}");
+        }
         let id = shared.ids.next(created)?;
         let mut ticket = Ticket {
             name: match spec.name.take() {
@@ -96,10 +103,10 @@ impl Engine {
             if link? {
                 continue;
             }
-            if named || attempt > 2 * TRIES {
+            if named || attempt > 2 * MAX_NAME_TRIES {
                 return Err(taken(&ticket.name));
             }
-            ticket.name = if attempt < TRIES {
+            ticket.name = if attempt < MAX_NAME_TRIES {
                 shared.registry.make_up(&stem)?
             } else {
                 format!("{stem}-{:08x}", random()? as u32).parse()?
@@ -117,6 +124,10 @@ impl Engine {
         awaited: bool,
     ) -> Result<Claim> {
         let shared = &self.shared;
+        if let Err(failure) = secrets::place(&shared.home.session(&ticket.id), &mut ticket) {
+            task::undo(shared, &handle, displaced.as_ref());
+            return Err(failure);
+        }
         let (reply, started) = oneshot::channel();
         let phase = if awaited {
             if let Err(failure) = self.park(&handle, &mut ticket) {
@@ -184,7 +195,7 @@ impl Engine {
             return Ok(handle.is_over());
         }
         let dir = self.shared.home.session(id);
-        if !dir.join(Home::TICKET).exists() || dir.join(Home::EXIT).exists() {
+        if !dir.join(Home::TICKET).exists() || disk::has_exit(&dir) {
             return Ok(true);
         }
         Ok(self.row(id).await?.is_some_and(|row| row.state.is_over()))

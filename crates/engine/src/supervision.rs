@@ -1,3 +1,5 @@
+//! Decides when a run has lasted or been quiet for too long.
+
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -8,9 +10,9 @@ use crate::platform;
 use crate::shared::now;
 
 /// How soon a question that failed, or a stop that did, is tried again.
-const AGAIN: Duration = Duration::from_secs(15);
+const RETRY_INTERVAL: Duration = Duration::from_secs(15);
 /// The least time between two looks, so that a tiny timeout does not become a busy loop.
-const LEAST: Duration = Duration::from_millis(5);
+const MIN_INTERVAL: Duration = Duration::from_millis(5);
 
 /// When a run has lasted long enough, or been quiet long enough. Time is counted by a clock that nobody sets.
 pub(crate) struct Supervision {
@@ -84,12 +86,12 @@ impl Supervision {
     /// What is due now.
     pub(crate) fn due(&mut self) -> Option<Due> {
         if self.run.is_some_and(|run| self.lasted() >= run) {
-            self.not_before = Instant::now() + AGAIN;
+            self.not_before = Instant::now() + RETRY_INTERVAL;
             return Some(Due::Stop(Reason::Timeout));
         }
         self.idle.as_ref()?;
         // The answer sets the next time; until then there is no second question.
-        self.not_before = Instant::now() + AGAIN;
+        self.not_before = Instant::now() + RETRY_INTERVAL;
         Some(Due::Look)
     }
 
@@ -100,7 +102,7 @@ impl Supervision {
         let here = Instant::now();
         let Some(stats) = stats else {
             (idle.quiet, idle.at) = (Duration::ZERO, here);
-            self.not_before = here + AGAIN.min(idle.limit).max(LEAST);
+            self.not_before = here + RETRY_INTERVAL.min(idle.limit).max(MIN_INTERVAL);
             return None;
         };
         let seen = (stats.log_end.0, status.last_input.max(stats.last_input));
@@ -118,11 +120,11 @@ impl Supervision {
             None => by_wall.min(lasted),
         };
         (idle.seen, idle.at) = (Some(seen), here);
-        self.not_before = here + LEAST;
+        self.not_before = here + MIN_INTERVAL;
         if idle.quiet < idle.limit {
             return None;
         }
-        self.not_before = here + AGAIN;
+        self.not_before = here + RETRY_INTERVAL;
         Some(Due::Stop(Reason::Idle))
     }
 }

@@ -4,7 +4,9 @@ mod adopt;
 mod finish;
 mod launching;
 mod live;
+mod prompting;
 mod rest;
+mod trouble;
 mod waiting;
 
 use std::sync::Arc;
@@ -14,12 +16,14 @@ use tokio::task::JoinSet;
 use wharf_backend::Connection;
 use wharf_model::{ExitRecord, Failure, SessionId, State, Stats, Ticket};
 
-use crate::command::{Command, QUEUE, StopAsked};
+use crate::command::{Command, MAX_QUEUED_COMMANDS, Restarter, StopAsked};
 use crate::guarded::Guarded;
 use crate::handle::{Handle, Stage};
 use crate::pipe::Pipe;
 use crate::shared::{Shared, slim};
 use crate::{Result, disk};
+
+use trouble::Trouble;
 
 pub(crate) use launching::{record, undo};
 
@@ -48,7 +52,7 @@ pub(crate) enum Launching {
     /// The first, after a wait for others: a failure ends the session.
     Waited { ticket: Ticket },
     /// Another: a failure leaves what was there before.
-    Again { ended: ExitRecord, replies: Vec<oneshot::Sender<Result<()>>> },
+    Again { ended: ExitRecord, restarters: Vec<Restarter> },
 }
 
 pub(crate) struct Task {
@@ -57,14 +61,20 @@ pub(crate) struct Task {
     commands: mpsc::Receiver<Command>,
     /// Restarts in a row.
     attempts: u32,
+    /// Connections in a row that broke as soon as they were there.
+    brief: u32,
     /// Whether somebody asked for the end of this run.
     asked: bool,
+    /// Whether its holder was asked something and does not answer.
+    silent: bool,
+    /// What befell this run, as far as it was told.
+    told: Trouble,
     /// Stops that wait to be carried out until the session is found.
     stops: Vec<StopAsked>,
     /// Stops that are being carried out, each by the job of its number.
     stopping: Vec<(u64, StopAsked)>,
     /// Who waits for the session to be started again.
-    restarters: Vec<oneshot::Sender<Result<()>>>,
+    restarters: Vec<Restarter>,
     jobs: JoinSet<Done>,
     job: u64,
     pipe: Option<Pipe>,
@@ -78,7 +88,7 @@ enum Done {
 
 /// Starts the task of a session that has none. Returns false where it has one.
 pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, phase: Phase, attempts: u32) -> bool {
-    let (sender, mut commands) = mpsc::channel(QUEUE);
+    let (sender, mut commands) = mpsc::channel(MAX_QUEUED_COMMANDS);
     {
         let mut ways = handle.ways();
         if ways.commands.is_some() {
@@ -95,7 +105,7 @@ pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, phase: Phase, at
             let task = Task::new(&shared, &handle, commands, attempts);
             let Err(panic) = Guarded::new(task.run(phase)).await else { return };
             tracing::error!(session = %handle.id, panic, "a session's task failed; the session is looked for again");
-            let (sender, fresh) = mpsc::channel(QUEUE);
+            let (sender, fresh) = mpsc::channel(MAX_QUEUED_COMMANDS);
             commands = fresh;
             phase = recover(&shared, &handle, sender);
             if matches!(phase, Phase::Leave) {
@@ -148,7 +158,10 @@ impl Task {
             handle: Arc::clone(handle),
             commands,
             attempts,
+            brief: 0,
             asked: false,
+            silent: false,
+            told: Trouble::default(),
             stops: Vec::new(),
             stopping: Vec::new(),
             restarters: Vec::new(),
@@ -197,8 +210,8 @@ impl Task {
     /// Tells everybody who waits for an end or another run that there is none now.
     fn refuse(&mut self, failure: &Failure) {
         self.reply_to_stops(&Err(failure.clone()));
-        for reply in self.restarters.drain(..) {
-            let _ = reply.send(Err(failure.clone()));
+        for restarter in self.restarters.drain(..) {
+            let _ = restarter.reply.send(Err(failure.clone()));
         }
         self.asked = false;
     }

@@ -1,3 +1,5 @@
+//! Takes events from hooks and programs, and streams a session's events to readers.
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,13 +11,15 @@ use tokio::sync::watch;
 use wharf_model::{Code, Event, Failure, SessionId, State};
 
 use crate::Result;
-use crate::attend::{Attention, Told, lock, profiles};
+use crate::attend::{Attention, EventReader, Told, lock, profiles};
 use crate::engine::Engine;
 use crate::handle::Handle;
-use crate::shared::now;
+use crate::shared::{Shared, now};
 
 /// The largest event that is taken.
-const LARGEST: usize = 16 << 20;
+const MAX_EVENT_LEN: usize = 16 << 20;
+/// How much of what was told may wait until the session is looked at.
+const MAX_TOLD: usize = 256;
 
 /// The events of a session, one after the other.
 pub struct EventStream {
@@ -23,6 +27,7 @@ pub struct EventStream {
     attention: Arc<Attention>,
     last: watch::Receiver<u64>,
     after: u64,
+    reader: EventReader,
     ready: VecDeque<Event>,
 }
 
@@ -34,19 +39,26 @@ impl EventStream {
                 self.after = event.seq;
                 return Ok(Some(event));
             }
-            let over = self.handle.is_over();
+            // Its end comes last, once all that it had to tell is told.
+            let told = || self.attention.events.is_sealed() || !self.handle.has_task();
+            let over = self.handle.is_over() && told();
+            if over {
+                self.attention.begun(&self.handle);
+            }
             if *self.last.borrow_and_update() > self.after {
-                self.ready = self.attention.events.after(self.after)?.into();
-                if self.ready.is_empty() {
+                match self.attention.events.read(self.after, &mut self.reader)? {
+                    Some(events) => self.ready = events.into(),
                     // The file went away under us.
-                    self.after = *self.last.borrow();
+                    None => self.after = *self.last.borrow(),
                 }
+                // There may be many pieces before one that we want.
+                tokio::task::yield_now().await;
                 continue;
             }
-            if !follow || (over && !self.attention.is_attended()) {
+            if over || !(follow || self.handle.is_over()) {
                 return Ok(None);
             }
-            if over {
+            if self.handle.is_over() {
                 // What its last output tells is still being read.
                 let _ = tokio::time::timeout(Duration::from_millis(20), self.last.changed()).await;
                 continue;
@@ -75,6 +87,10 @@ pub struct AgentSummary {
     pub programs: Vec<String>,
     /// Where one of them is installed.
     pub installed: Option<String>,
+    /// How the program is got.
+    pub install: Option<String>,
+    /// Its patterns that were too slow and are switched off, each with the session that it is off for.
+    pub switched_off: Vec<String>,
 }
 
 /// What is told of a session, and to whom.
@@ -85,15 +101,18 @@ impl Engine {
         let attention = self.shared.attention(&handle);
         attention.begun(&handle);
         let last = attention.events.last()?;
-        Ok(EventStream { handle, attention, last, after, ready: VecDeque::new() })
+        // Whoever has all of them already need not read any again.
+        let all = after >= *last.borrow();
+        let reader = if all { attention.events.reader_at_end()? } else { EventReader::default() };
+        Ok(EventStream { handle, attention, last, after, reader, ready: VecDeque::new() })
     }
 
     /// The events of a session from now on.
     pub(crate) fn new_events(&self, handle: &Arc<Handle>) -> Result<EventStream> {
         let attention = self.shared.attention(handle);
         let last = attention.events.last()?;
-        let after = *last.borrow();
-        Ok(EventStream { handle: Arc::clone(handle), attention, last, after, ready: VecDeque::new() })
+        let (after, reader) = (*last.borrow(), attention.events.reader_at_end()?);
+        Ok(EventStream { handle: Arc::clone(handle), attention, last, after, reader, ready: VecDeque::new() })
     }
 
     /// Takes an event that a session's own programs tell. Kinds that are known move its state; all are kept.
@@ -104,8 +123,8 @@ impl Engine {
         if kind.is_empty() || kind.len() > 200 {
             return Err(Failure::new(Code::Invalid, "an event has a kind of at most 200 bytes"));
         }
-        if serde_json::to_vec(&data).map_or(0, |text| text.len()) > LARGEST {
-            return Err(Failure::new(Code::TooLong, format!("an event of more than {LARGEST} bytes")));
+        if serde_json::to_vec(&data).map_or(0, |text| text.len()) > MAX_EVENT_LEN {
+            return Err(Failure::new(Code::TooLong, format!("an event of more than {MAX_EVENT_LEN} bytes")));
         }
         let state = match kind {
             "turn.started" | "tool.started" | "tool.ended" => Some(State::Working),
@@ -124,11 +143,10 @@ impl Engine {
         let attention = self.shared.attention(&handle);
         attention.begun(&handle);
         let profile = match agent {
-            Some(name) if name != attention.profile.name => {
-                let dir = handle.ticket().spec.dir.clone();
-                profiles(&self.shared.home, dir.as_path())?.named(name)?
+            Some(name) if name != attention.profile().name => {
+                profiles(&self.shared.home, handle.ticket().spec.project.as_deref())?.named(name)?
             }
-            _ => Arc::clone(&attention.profile),
+            _ => Arc::clone(&attention.profile()),
         };
         attention.hooked.store(true, Ordering::Release);
         for told in wharf_agents::hooks::translate(&profile, &payload) {
@@ -154,28 +172,66 @@ impl Engine {
         let event = attention.events.add(attention.answered(), source, kind, data)?;
         if state.is_some() && !handle.is_over() {
             let evidence = format!("{source} told {kind} (event {})", event.seq);
-            lock(&attention.told).push(Told { kind: kind.to_owned(), state, evidence });
+            let mut told = lock(&attention.told);
+            // Only the last ones say how it is now; a flood of them is not kept.
+            if told.len() >= MAX_TOLD {
+                told.remove(0);
+            }
+            told.push(Told { kind: kind.to_owned(), state, evidence });
+            drop(told);
             attention.tidings.notify_one();
             attention.attend(&self.shared, handle);
         }
         Ok(event)
     }
 
+    /// The patterns of a profile that are switched off for sessions that live.
+    fn switched_off(&self, profile: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        for handle in self.shared.registry.all() {
+            let Some(attention) = handle.attention().filter(|_| !handle.is_over()) else { continue };
+            let own = attention.profile();
+            if own.name == profile {
+                let name = &handle.session().name;
+                let off = attention.budget().switched_off(&own);
+                all.extend(off.into_iter().map(|pattern| format!("{pattern} in session {name}")));
+            }
+        }
+        all.sort();
+        all
+    }
+
     /// The agent profiles that there are.
-    pub fn agents(&self, dir: &std::path::Path) -> Result<Vec<AgentSummary>> {
+    pub async fn agents(&self, dir: &std::path::Path) -> Result<Vec<AgentSummary>> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let found = |program: &String| {
             let mut places = std::env::split_paths(&path).map(|place| place.join(program));
             places.find(|place| !program.contains('/') && place.is_file())
         };
-        let profiles = profiles(&self.shared.home, dir)?;
+        let project = self.shared.project(dir).await?;
+        let profiles = profiles(&self.shared.home, project.as_deref())?;
         let summaries = profiles.iter().map(|profile| AgentSummary {
             name: profile.name.clone(),
             title: profile.title.clone(),
             programs: profile.programs.clone(),
             installed: profile.programs.iter().find_map(found).map(|path| path.display().to_string()),
+            install: profile.launch.install.clone(),
+            switched_off: self.switched_off(&profile.name),
         });
         Ok(summaries.collect())
+    }
+}
+
+impl Shared {
+    /// Makes an event of what befell a session, whether anybody looks at it or not.
+    pub(crate) fn befell(&self, handle: &Handle, kind: &str, data: Value) {
+        // Output that was not looked at yet shall still be.
+        let attention = match self.tap.looked_to(&handle.id) {
+            Some(looked) => self.attention_from(handle, looked),
+            None => self.attention(handle),
+        };
+        attention.begun(handle);
+        attention.note("engine", kind, data);
     }
 }
 
@@ -187,9 +243,12 @@ impl Attention {
         if *last.borrow() == 0 {
             let data = json!({ "name": session.name, "run": session.run, "created": session.created });
             self.note("engine", "session.created", data);
-            if session.state.is_over() {
-                self.note("engine", "exit", json!(session.exit));
-            }
+        }
+        // Who still looks after it tells its end.
+        if let Some(exit) = session.exit.as_ref().filter(|_| session.state.is_over() && !handle.has_task())
+            && let Err(failure) = self.events.end(self.answered(), exit)
+        {
+            tracing::warn!(session = %handle.id, %failure, "the end of a session is not among its events");
         }
     }
 }

@@ -1,3 +1,5 @@
+//! Builds the variables of a session's command.
+
 use std::sync::Arc;
 
 use wharf_model::{Change, Environment, EnvironmentBase, Home, Text, Ticket};
@@ -41,6 +43,10 @@ impl Shared {
         ours.push(match ticket.spec.prompt {
             Some(_) => set("WHARF_PROMPT_FILE", self.home.session(&ticket.id).join(Home::PROMPT).into()),
             None => Change::Unset("WHARF_PROMPT_FILE".into()),
+        });
+        ours.push(match crate::secrets::found_at(&self.home.session(&ticket.id), &ticket.spec) {
+            Some(dir) => set("WHARF_SECRETS", dir),
+            None => Change::Unset("WHARF_SECRETS".into()),
         });
         vars = Environment { changes: ours, ..Environment::default() }.apply(vars);
         Ok(vars)

@@ -1,4 +1,4 @@
-//! Tells the daemon what an agent says of itself, by the socket in `WHARF_EVENTS`.
+//! Tells the daemon what an agent says of itself, by the descriptor in `WHARF_CHANNEL` or the socket in `WHARF_EVENTS`.
 //!
 //! An agent shows what its hooks print, and stops where they fail: neither is ours to cause.
 
@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use wharf_boundary::channel;
 
 /// The word that makes `wharf-holder` this errand.
 pub const STEP: &str = "hook";
@@ -17,9 +18,9 @@ pub const STEP: &str = "hook";
 pub const KIND: &str = "hook";
 
 /// An agent waits for its hooks.
-const WITHIN: Duration = Duration::from_secs(2);
+const HOOK_TIMEOUT: Duration = Duration::from_secs(2);
 /// More than this is nothing that an agent tells.
-const MOST: u64 = 15 << 20;
+const MAX_PAYLOAD_LEN: u64 = 15 << 20;
 
 /// Tells it, and is content in any case.
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
@@ -28,7 +29,6 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn tell(mut words: Vec<OsString>) -> io::Result<()> {
-    let Some(socket) = std::env::var_os("WHARF_EVENTS") else { return Ok(()) };
     let payload = words.pop_if(|word| word.as_encoded_bytes().starts_with(b"{"));
     let agent = words.into_iter().next().and_then(|word| word.into_string().ok());
     let text = match payload {
@@ -36,14 +36,19 @@ fn tell(mut words: Vec<OsString>) -> io::Result<()> {
         None if io::stdin().is_terminal() => return Ok(()),
         None => {
             let mut bytes = Vec::new();
-            io::stdin().lock().take(MOST).read_to_end(&mut bytes)?;
+            io::stdin().lock().take(MAX_PAYLOAD_LEN).read_to_end(&mut bytes)?;
             bytes
         }
     };
     let line = line(agent.as_deref(), &text)?;
+    // In a sandbox no socket can be opened, and what there is to tell goes by the descriptor that came with it.
+    if let Some(told) = channel::tell(line.as_bytes(), HOOK_TIMEOUT) {
+        return told.map(drop);
+    }
+    let Some(socket) = std::env::var_os("WHARF_EVENTS") else { return Ok(()) };
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(WITHIN))?;
-    stream.set_write_timeout(Some(WITHIN))?;
+    stream.set_read_timeout(Some(HOOK_TIMEOUT))?;
+    stream.set_write_timeout(Some(HOOK_TIMEOUT))?;
     stream.write_all(line.as_bytes())?;
     // Until it is stored: what the agent does next comes after it.
     BufReader::new(stream).read_line(&mut String::new()).map(drop)

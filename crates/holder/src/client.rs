@@ -6,12 +6,14 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use wharf_model::{ExitRecord, Failure, Home, Millis, Offset, Size, Text};
+use wharf_model::{ExitRecord, Failure, Millis, Offset, Size, Text};
 
 use crate::frame::{self, Decoder, Kind};
-use crate::linux;
+use crate::line::Line;
+use crate::pace::Pace;
 use crate::process::TELL;
 use crate::wire::{self, Exec, FEATURES, Hello, Status};
+use crate::{linux, reach};
 
 /// A connection to one session's holder.
 #[derive(Debug)]
@@ -21,6 +23,10 @@ pub struct Client {
     /// What is read at once; made once, for an answer to a key is short and comes often.
     buffer: Vec<u8>,
     next: u32,
+    /// How many requests were answered, and whether output was asked for: whatever else is said has a limit.
+    answered: u32,
+    reads: bool,
+    pace: Pace,
     welcome: Hello,
     keys: Keys,
 }
@@ -41,8 +47,15 @@ struct Keys {
     /// When the holder was last told that something is typed, and what it was not told of yet.
     told: Option<Instant>,
     untold: Millis,
+    /// What we have typed and not submitted, and whether the holder was told that something stands there.
+    line: Line,
+    told_mark: u8,
 }
 
+/// How long a holder may take from the first knock to who it is.
+const GREETING: Duration = Duration::from_secs(5);
+/// What is said of one who says too much.
+pub const TALKS: &str = "the holder talks without end, and nobody asked for it";
 /// What is short enough to be typed past the holder: a key, not a paste.
 const KEY: usize = 64;
 /// How soon the terminal is asked for again once it was refused or asked back.
@@ -89,14 +102,25 @@ pub enum Event {
 
 impl Client {
     /// Connects to the session in a directory. The role is `attach` for a terminal, `watch` for one that may not
-    /// type, anything else for a program.
+    /// type, anything else for a program. An error of the kind `PermissionDenied` says that somebody else answers in the
+    /// holder's place.
     pub fn connect(session: &Path, role: &str) -> io::Result<Self> {
-        let socket = linux::connect(&session.join(Home::SOCKET))?;
+        Self::connect_within(session, role, GREETING)
+    }
+
+    /// As `connect`, where the holder has less time to say who it is. An error of the kind `TimedOut` says that it does not.
+    pub fn connect_within(session: &Path, role: &str, within: Duration) -> io::Result<Self> {
+        let within = within.min(GREETING);
+        let until = Instant::now() + within;
+        let socket = reach::connect(session, within)?;
         let mut client = Self {
             socket,
-            frames: Decoder::default(),
+            frames: Decoder::of_answers(),
             buffer: vec![0; 16 << 10],
             next: 0,
+            answered: 0,
+            reads: false,
+            pace: Pace::new(Instant::now()),
             welcome: Hello::default(),
             keys: Keys::default(),
         };
@@ -106,8 +130,14 @@ impl Client {
             version: env!("CARGO_PKG_VERSION").into(),
             ..Hello::default()
         };
-        let seq = client.request(Kind::Hello, &serde_json::to_vec(&hello)?)?;
-        client.socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+        let greeted = client.request(Kind::Hello, &serde_json::to_vec(&hello)?);
+        // One who turns us away may have said so, and gone, before we said a word.
+        if let Err(error) = greeted
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            return Err(error);
+        }
+        let (seq, mut received) = (client.next, 0);
         loop {
             if let Some((header, payload)) = client.frames.next()? {
                 if header.kind == Kind::Welcome as u8 && header.seq == seq {
@@ -115,8 +145,27 @@ impl Client {
                     client.socket.set_read_timeout(None)?;
                     return Ok(client);
                 }
-            } else {
-                client.receive()?;
+                if header.kind == Kind::Error as u8 && header.seq == seq {
+                    // Why is for the user to know: `refusal` takes it out again.
+                    return Err(io::Error::other(serde_json::from_slice::<Failure>(payload)?));
+                }
+                continue;
+            }
+            // A deadline for all of it: one who says a byte now and then is not waited for longer.
+            let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            client.socket.set_read_timeout(Some(left))?;
+            received += match client.receive() {
+                Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the holder hung up")),
+                Ok(received) => received,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(silent()),
+                Err(error) => return Err(error),
+            };
+            if received > frame::MAX_ANSWER_LEN {
+                let what = "the holder says much, and not who it is";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+            if Instant::now() >= until {
+                return Err(silent());
             }
         }
     }
@@ -142,6 +191,8 @@ impl Client {
         }
         // What goes by the holder goes behind what went past it.
         self.give_back()?;
+        self.keys.line.typed(rest, false);
+        self.keys.told_mark = self.keys.line.mark();
         self.keys.overtaken = true;
         if ack {
             return self.request(Kind::Input, rest);
@@ -173,18 +224,32 @@ impl Client {
     /// Types what the terminal takes at once, where we have it. Returns how much.
     fn type_past(&mut self, bytes: &[u8]) -> usize {
         let Some(terminal) = &self.keys.terminal else { return 0 };
+        let modes = rustix::termios::tcgetattr(terminal).map(|all| all.local_modes);
+        let canonical = modes.is_ok_and(|modes| modes.contains(rustix::termios::LocalModes::ICANON));
         // What it does not take is for the holder to wait with, and why for it to say.
         let typed = rustix::io::write(terminal, bytes).unwrap_or(0);
         if typed > 0 {
+            self.keys.line.typed(&bytes[..typed], canonical);
             self.keys.untold = SystemTime::now().into();
-            if self.keys.told.is_none_or(|told| told.elapsed() > TELL) {
+            // Whether a line was begun or ended is told at once: a message waits for its end.
+            let turned = self.keys.line.mark() != self.keys.told_mark;
+            if turned || self.keys.told.is_none_or(|told| told.elapsed() > TELL) {
                 self.keys.told = Some(Instant::now());
-                let at = std::mem::take(&mut self.keys.untold);
+                let payload = self.typed_past();
                 // Should it fail, the next read says so.
-                let _ = self.tell(Kind::Typed, &at.0.to_le_bytes());
+                let _ = self.tell(Kind::Typed, &payload);
             }
         }
         typed
+    }
+
+    /// What the holder is told of keys that went past it: when the last was typed, and whether its line goes on.
+    fn typed_past(&mut self) -> [u8; 9] {
+        let at = std::mem::take(&mut self.keys.untold);
+        self.keys.told_mark = self.keys.line.mark();
+        let mut payload = [self.keys.told_mark; 9];
+        payload[..8].copy_from_slice(&at.0.to_le_bytes());
+        payload
     }
 
     /// The request for the terminal was answered.
@@ -207,8 +272,8 @@ impl Client {
         if self.keys.terminal.take().is_none() {
             return Ok(());
         }
-        let at = std::mem::take(&mut self.keys.untold);
-        self.tell(Kind::Return, &at.0.to_le_bytes())
+        let payload = self.typed_past();
+        self.tell(Kind::Return, &payload)
     }
 
     /// Takes an input back: [`Event::Done`] with JSON follows, the number of bytes that are in the terminal all the
@@ -244,6 +309,7 @@ impl Client {
 
     /// Asks for output from an offset on.
     pub fn read_from(&mut self, from: Offset) -> io::Result<()> {
+        self.reads = true;
         self.tell(Kind::Read, &from.0.to_le_bytes())
     }
 
@@ -283,9 +349,25 @@ impl Client {
         }
     }
 
-    /// The next thing that has arrived already.
+    /// The next thing that has arrived already. One who says more than anybody asked for is not heard any further: an error
+    /// of the kind `InvalidData`.
     pub fn buffered(&mut self) -> io::Result<Option<Event>> {
         while let Some((header, payload)) = self.frames.next()? {
+            let kind = Kind::known(header.kind);
+            let asked = match kind {
+                Some(Kind::Output | Kind::Gap) => self.reads,
+                Some(Kind::Ack | Kind::Error) => {
+                    self.answered = self.answered.saturating_add(1);
+                    self.answered <= self.next
+                }
+                _ => false,
+            };
+            if !asked {
+                self.pace.spend(kind, payload.len());
+                if self.pace.pause(Instant::now).is_some() {
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, TALKS));
+                }
+            }
             if header.kind == Kind::Recall as u8 {
                 if self.keys.terminal.is_some() {
                     self.keys.refused = Some(Instant::now());
@@ -305,7 +387,12 @@ impl Client {
     /// is left. Zero means that the holder is gone.
     pub fn receive(&mut self) -> io::Result<usize> {
         let n = match self.keys.asked {
-            Some(_) => linux::receive(&self.socket, &mut self.buffer, &mut self.keys.passed)?,
+            Some(_) => {
+                let received = linux::receive(&self.socket, &mut self.buffer, &mut self.keys.passed)?;
+                // One terminal was asked for; what else is passed is nobody's.
+                self.keys.passed.truncate(1);
+                received
+            }
             None => rustix::io::retry_on_intr(|| rustix::io::read(&self.socket, &mut self.buffer[..]))?,
         };
         self.frames.push(&self.buffer[..n]);
@@ -339,10 +426,19 @@ impl Client {
     }
 }
 
+/// What a holder said when it would not speak with us, where that is why.
+pub fn refusal(error: &io::Error) -> Option<&Failure> {
+    error.get_ref()?.downcast_ref()
+}
+
 impl AsFd for Client {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+fn silent() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "the holder did not say in time who it is")
 }
 
 /// What a frame means; none for one that is not news to a client of this version.

@@ -14,6 +14,13 @@ pub const HEADER: usize = 12;
 /// The longest payload: a spec with two megabytes of environment fits, a hostile length does not.
 pub const MOST: usize = 16 << 20;
 
+/// The longest payload of an answer, of output and of news: what a holder sends has a few hundred bytes, or one piece of
+/// output.
+pub const MAX_ANSWER_LEN: usize = 256 << 10;
+
+/// The longest input in one frame: twice what a holder takes at once.
+const MAX_INPUT_LEN: usize = 2 << 20;
+
 /// What a frame is. Requests are below 128, answers and news from 128 on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -94,6 +101,15 @@ impl Kind {
     }
 }
 
+/// The longest payload of a kind, by its byte. What a version does not know is short.
+fn max_len(kind: u8) -> usize {
+    match Kind::known(kind) {
+        Some(Kind::Start | Kind::Resume | Kind::Exec | Kind::Daemon) => MOST,
+        Some(Kind::Input) => MAX_INPUT_LEN,
+        _ => MAX_ANSWER_LEN,
+    }
+}
+
 /// A header as it came; the kind may be one that this version does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
@@ -124,8 +140,10 @@ impl Header {
     pub fn decode(bytes: &[u8; HEADER]) -> io::Result<Self> {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let header = Self { kind: bytes[0], seq: word(4), length: word(8) };
-        if header.length as usize > MOST {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is longer than 16 MiB"));
+        let most = max_len(header.kind);
+        if header.length as usize > most {
+            let what = format!("a frame of kind {} is longer than {most} bytes", header.kind);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         Ok(header)
     }
@@ -145,9 +163,16 @@ pub struct Decoder {
     bytes: Vec<u8>,
     /// Where the next frame starts: frames are given out without moving the rest each time.
     at: usize,
+    /// Whether only a holder's side is heard, which sends nothing long.
+    answers_only: bool,
 }
 
 impl Decoder {
+    /// For what a holder says: a frame that is longer than an answer is an error, of whatever kind.
+    pub fn of_answers() -> Self {
+        Self { answers_only: true, ..Self::default() }
+    }
+
     /// Adds bytes as they came.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.at == self.bytes.len() {
@@ -166,6 +191,12 @@ impl Decoder {
         let rest = &self.bytes[self.at..];
         let Some(head) = rest.first_chunk::<HEADER>() else { return Ok(None) };
         let header = Header::decode(head)?;
+        if self.answers_only && header.length as usize > MAX_ANSWER_LEN {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a holder's frame is longer than an answer",
+            ));
+        }
         let whole = HEADER + header.length as usize;
         if rest.len() < whole {
             return Ok(None);

@@ -13,8 +13,13 @@
 
 pub mod client;
 pub mod frame;
+pub mod fresh_terminal;
+pub mod line;
 pub mod linux;
+pub mod pace;
 mod process;
+pub mod pumped;
+pub mod reach;
 pub mod wire;
 
 pub use process::main;

@@ -3,7 +3,9 @@
 use std::io;
 
 use serde::{Deserialize, Serialize};
-use wharf_model::{Limits, Millis, Offset, ProcessIdentity, Reason, Scope, Size, Text};
+use wharf_model::{
+    DiskUse, Expected, Limits, Millis, NetworkUse, Offset, ProcessIdentity, Reason, Scope, Size, Text,
+};
 
 /// What this version can do beyond the first frames there ever were.
 pub const FEATURES: &[&str] = &[
@@ -51,6 +53,7 @@ pub struct Hello {
 }
 
 /// What to start. The ticket, the arguments and the variables follow as sections of their own.
+#[expect(clippy::struct_excessive_bools, reason = "each is asked for by itself")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Start {
     /// The session's directory.
@@ -87,9 +90,24 @@ pub struct Start {
     /// The command only passes through what runs elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<Through>,
+    /// The words that stand before a further command's own, so that it is kept to what the first one is. The holder adds
+    /// which process that is, and `--`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub enter: Vec<Text>,
+    /// Whether the command gets a channel to Wharf, as descriptor
+    /// [`channel::NUMBER`](wharf_boundary::channel::NUMBER).
+    #[serde(default)]
+    pub channel: bool,
     /// Where the asker wants output from, as it comes: one that asked for it later might come too late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follow: Option<Offset>,
+    /// Whether the command, and each further one, gets the `HOME` that its place gave the holder, where it has none of its
+    /// own.
+    #[serde(default)]
+    pub place_home: bool,
+    /// What must stand where, or nothing is started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expected: Vec<Expected>,
 }
 
 /// What is known of something that runs elsewhere and is passed through.
@@ -137,6 +155,10 @@ pub enum Duplicate {
     Link,
     /// That terminal, from the command's side.
     Seat,
+    /// The session's own channel, from our side.
+    ChannelOutside,
+    /// The same from the command's side, for further commands.
+    ChannelInside,
     /// One of a newer version.
     #[serde(other)]
     Other,
@@ -176,15 +198,30 @@ pub struct Status {
     /// The terminal's size.
     #[serde(default)]
     pub size: Size,
+    /// Those of them that may type, and whose terminal answers what the application asks; absent from older holders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typists: Option<u32>,
     /// When something was last typed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_input: Option<Millis>,
+    /// Whether a line was begun and not submitted, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line_open: Option<bool>,
+    /// Whether something of that line was typed while the terminal was in line mode: it keeps it until the line ends.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub line_kept: bool,
     /// Whether the input of a pipe session was ended: whoever keeps a duplicate of it must let go too.
     #[serde(default)]
     pub input_closed: bool,
     /// Bytes of output that could not be kept for want of disk.
     #[serde(default)]
     pub dropped: u64,
+    /// Whether the command is stopped by a signal.
+    #[serde(default)]
+    pub suspended: bool,
+    /// How often something of it was killed for want of memory.
+    #[serde(default)]
+    pub oom_kills: u64,
 }
 
 /// Input that is on its way.
@@ -216,6 +253,12 @@ pub struct Usage {
     /// How many there are.
     #[serde(default)]
     pub processes: u32,
+    /// Bytes from and to disks; absent from older holders, and where it cannot be read.
+    #[serde(default)]
+    pub io: Option<DiskUse>,
+    /// Bytes by the network that the holder is in; absent from older holders.
+    #[serde(default)]
+    pub network: Option<NetworkUse>,
 }
 
 /// A further command. Arguments and variables follow as sections.

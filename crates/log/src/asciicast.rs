@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use wharf_model::{Offset, Size};
+use wharf_model::{Offset, Size, clean, escape_json};
 
 use crate::index::Cursor;
 use crate::mark::{Mark, Record};
@@ -107,7 +107,8 @@ fn write_header(out: &mut impl Write, about: &About, size: Size, begin: Option<u
     }
     for (name, value) in [("title", &about.title), ("command", &about.command)] {
         if let Some(value) = value {
-            write!(out, r#","{name}":{}"#, quoted(value))?;
+            // A player shows them in a terminal, outside the recording.
+            write!(out, r#","{name}":{}"#, quoted(&clean(value)))?;
         }
     }
     // Version 2 has no better place for the terminal's type.
@@ -123,8 +124,9 @@ fn write_header(out: &mut impl Write, about: &About, size: Size, begin: Option<u
     writeln!(out, "}}")
 }
 
-fn quoted(text: &str) -> serde_json::Value {
-    text.into()
+/// A text as JSON: somebody may look at it in a terminal.
+fn quoted(text: &str) -> String {
+    escape_json(&serde_json::Value::from(text).to_string()).into_owned()
 }
 
 /// A recording being written.
@@ -162,7 +164,8 @@ struct Clock {
 
 impl Clock {
     fn advance(&mut self, micros: u64) {
-        self.elapsed += micros.saturating_sub(self.now.unwrap_or(micros));
+        // An index that a session has written may have any times, and leap to and fro.
+        self.elapsed = self.elapsed.saturating_add(micros.saturating_sub(self.now.unwrap_or(micros)));
         self.now = Some(micros);
     }
 }
@@ -253,7 +256,7 @@ impl<W: Write> Cast<'_, W> {
         };
         self.clock.told = self.clock.elapsed;
         write!(self.out, r#"[{}.{:06}, "{code}", "#, micros / 1_000_000, micros % 1_000_000)?;
-        serde_json::to_writer(&mut *self.out, text)?;
+        self.out.write_all(quoted(text).as_bytes())?;
         writeln!(self.out, "]")
     }
 

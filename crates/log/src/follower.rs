@@ -1,9 +1,11 @@
+//! Waits for changes of a log, so that a reader need not poll.
+
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::files::Files;
 use crate::platform::Watch;
-use crate::segment::Directory;
 
 /// Waits until a log may have changed, or until its session may have ended.
 ///
@@ -29,8 +31,7 @@ pub struct Follower {
 impl Follower {
     /// Begins to watch the log in `dir`.
     pub fn new(dir: &Path) -> io::Result<Self> {
-        let dir = Directory::at(dir)?;
-        Ok(Self { watch: Watch::new(dir.path())? })
+        Ok(Self { watch: Watch::new(&Files::open(dir)?)? })
     }
 
     /// Waits for a change, at most this long; whether something may have changed.

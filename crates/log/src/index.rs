@@ -18,7 +18,10 @@ use wharf_model::{Offset, Size};
 use crate::mark::{Mark, Record, Stream};
 
 /// The length of the header and of each record.
-pub(crate) const RECORD: usize = 24;
+pub(crate) const RECORD_LEN: usize = 24;
+
+/// The most of an index that is read: many times what a writer puts into one.
+const MAX_INDEX_LEN: u64 = 64 << 20;
 
 const MAGIC: [u8; 8] = *b"WHARFIX1";
 const VERSION: u32 = 1;
@@ -30,8 +33,8 @@ const RESIZE: u8 = 3;
 const RESTART: u8 = 4;
 
 /// The header of the index of the segment that starts at `first`.
-pub(crate) fn header(first: u64) -> [u8; RECORD] {
-    let mut bytes = [0; RECORD];
+pub(crate) fn header(first: u64) -> [u8; RECORD_LEN] {
+    let mut bytes = [0; RECORD_LEN];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..16].copy_from_slice(&first.to_le_bytes());
     bytes[16..20].copy_from_slice(&VERSION.to_le_bytes());
@@ -40,7 +43,7 @@ pub(crate) fn header(first: u64) -> [u8; RECORD] {
 
 /// Whether the file is an index of that segment, in a version we know.
 pub(crate) fn is_sound(file: &File, first: u64) -> io::Result<bool> {
-    let mut bytes = [0; RECORD];
+    let mut bytes = [0; RECORD_LEN];
     match file.read_exact_at(&mut bytes, 0) {
         Ok(()) => Ok(bytes == header(first)),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
@@ -48,7 +51,7 @@ pub(crate) fn is_sound(file: &File, first: u64) -> io::Result<bool> {
     }
 }
 
-pub(crate) fn encode(record: Record) -> [u8; RECORD] {
+pub(crate) fn encode(record: Record) -> [u8; RECORD_LEN] {
     let (kind, a, b) = match record.mark {
         Mark::Time => (TIME, 0, 0),
         Mark::Stream(Stream::Stdout) => (STREAM, 0, 0),
@@ -56,7 +59,7 @@ pub(crate) fn encode(record: Record) -> [u8; RECORD] {
         Mark::Resize(size) => (RESIZE, size.cols, size.rows),
         Mark::Restart(run) => (RESTART, run as u16, (run >> 16) as u16),
     };
-    let mut bytes = [0; RECORD];
+    let mut bytes = [0; RECORD_LEN];
     bytes[..8].copy_from_slice(&record.offset.0.to_le_bytes());
     bytes[8..16].copy_from_slice(&record.micros.to_le_bytes());
     bytes[16] = kind;
@@ -66,7 +69,7 @@ pub(crate) fn encode(record: Record) -> [u8; RECORD] {
 }
 
 /// The record in these bytes; none where this version does not know its kind.
-pub(crate) fn decode(bytes: &[u8; RECORD]) -> Option<Record> {
+pub(crate) fn decode(bytes: &[u8; RECORD_LEN]) -> Option<Record> {
     let [o0, o1, o2, o3, o4, o5, o6, o7, m0, m1, m2, m3, m4, m5, m6, m7, kind, _, a0, a1, b0, b1, _, _] =
         *bytes;
     let (a, b) = (u16::from_le_bytes([a0, a1]), u16::from_le_bytes([b0, b1]));
@@ -92,7 +95,7 @@ pub(crate) fn decode(bytes: &[u8; RECORD]) -> Option<Record> {
 pub(crate) struct Cursor {
     /// Where in the file `block` was read from.
     at: u64,
-    block: [u8; RECORD * 40],
+    block: [u8; RECORD_LEN * 40],
     filled: usize,
     used: usize,
 }
@@ -100,7 +103,7 @@ pub(crate) struct Cursor {
 impl Cursor {
     /// The first record of an index.
     pub(crate) fn new() -> Self {
-        Self { at: RECORD as u64, block: [0; RECORD * 40], filled: 0, used: 0 }
+        Self { at: RECORD_LEN as u64, block: [0; RECORD_LEN * 40], filled: 0, used: 0 }
     }
 
     /// The next record, which stays the next; none at the end *for now*.
@@ -110,13 +113,16 @@ impl Cursor {
                 if let Some(record) = decode(bytes) {
                     return Ok(Some(record));
                 }
-                self.used += RECORD;
+                self.used += RECORD_LEN;
             }
             self.at += self.filled as u64;
             (self.used, self.filled) = (0, 0);
+            if self.at >= MAX_INDEX_LEN {
+                return Ok(None);
+            }
             let read = file.read_at(&mut self.block, self.at)?;
             // Half a record at the end is either torn or about to become whole.
-            self.filled = read - read % RECORD;
+            self.filled = read - read % RECORD_LEN;
             if self.filled == 0 {
                 return Ok(None);
             }
@@ -126,7 +132,7 @@ impl Cursor {
     /// Moves past the record that `peek` gave.
     pub(crate) fn advance(&mut self) {
         if self.used < self.filled {
-            self.used += RECORD;
+            self.used += RECORD_LEN;
         }
     }
 
@@ -176,7 +182,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         let known = |n| Record { offset: Offset(n), micros: n, mark: Mark::Time };
         file.write_all(&header(0)).unwrap();
-        file.write_all(&[0; RECORD]).unwrap();
+        file.write_all(&[0; RECORD_LEN]).unwrap();
         for n in 0..100 {
             file.write_all(&encode(known(n))).unwrap();
             let mut foreign = encode(known(n));

@@ -38,6 +38,7 @@
 //! ```
 
 pub mod asciicast;
+mod files;
 mod follower;
 mod index;
 mod lines;
@@ -62,6 +63,7 @@ mod portable;
 #[cfg(not(target_os = "linux"))]
 use portable as platform;
 
+pub use files::last_written;
 pub use follower::Follower;
 pub use lines::lines_back;
 pub use mark::{Mark, Record, Stream};

@@ -2,8 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,10 +13,14 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
+use crate::files::Files;
 use crate::segment::named;
 
 /// How often we look where the kernel cannot tell us.
 const POLL_NANOS: i64 = 100_000_000;
+
+/// How many times 4 KiB of changes are taken note of at once.
+const MAX_DRAINS: u32 = 64;
 
 /// Moves bytes from a pipe to a place in a file, without waiting; none where that cannot be done.
 pub(crate) fn splice(pipe: BorrowedFd<'_>, log: &File, at: u64, len: usize) -> io::Result<Option<usize>> {
@@ -40,13 +43,13 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(dir: &Path) -> io::Result<Self> {
-        let fd = match watch(dir) {
+    pub(crate) fn new(files: &Files) -> io::Result<Self> {
+        let fd = match watch(files) {
             Ok(fd) => fd,
             // A user may have only so many watches (128 by default on many systems). Late is better than never:
             // a timer says "something may have changed" ten times a second.
             Err(Errno::MFILE | Errno::NOSPC | Errno::NOMEM | Errno::NOSYS) => timer()?,
-            Err(error) => return Err(named("watch", dir, &error.into())),
+            Err(error) => return Err(named("watch", files.path(), &error.into())),
         };
         Ok(Self { fd })
     }
@@ -65,7 +68,8 @@ impl Watch {
     pub(crate) fn drain(&mut self) -> io::Result<bool> {
         let mut events = [0; 4096];
         let mut any = false;
-        loop {
+        // Who makes changes faster than they are read is heard again at the next turn.
+        for _ in 0..MAX_DRAINS {
             match rustix::io::read(&self.fd, &mut events) {
                 Ok(0) | Err(Errno::AGAIN) => return Ok(any),
                 Ok(_) => any = true,
@@ -73,6 +77,7 @@ impl Watch {
                 Err(error) => return Err(error.into()),
             }
         }
+        Ok(any)
     }
 }
 
@@ -82,11 +87,14 @@ impl AsFd for Watch {
     }
 }
 
-fn watch(dir: &Path) -> rustix::io::Result<OwnedFd> {
+fn watch(files: &Files) -> rustix::io::Result<OwnedFd> {
     let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
     let came = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
-    inotify::add_watch(&fd, dir, came | WatchFlags::MODIFY | WatchFlags::DELETE_SELF)?;
-    if let Some(parent) = dir.parent() {
+    // The very directory that is read, and not what has its name by now.
+    let dir = files.dir();
+    let held = format!("/proc/self/fd/{}", dir.as_fd().as_raw_fd());
+    inotify::add_watch(&fd, held, came | WatchFlags::MODIFY | WatchFlags::DELETE_SELF)?;
+    if let Some(parent) = files.path().parent() {
         inotify::add_watch(&fd, parent, came | WatchFlags::DELETE)?;
     }
     Ok(fd)
@@ -113,7 +121,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_cannot_be_watched() {
-        let error = Watch::new(Path::new("/nowhere/log")).unwrap_err();
+        let error = Files::open(std::path::Path::new("/nowhere/log")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         assert!(error.to_string().contains("/nowhere/log"), "{error}");
     }

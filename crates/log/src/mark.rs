@@ -1,3 +1,5 @@
+//! Defines the index records of a log: time, stream, size and restart.
+
 use wharf_model::{Offset, Size};
 
 /// The stream that bytes came on.

@@ -1,3 +1,5 @@
+//! Iterates over the index records that bear on a range of the log.
+
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
@@ -5,16 +7,17 @@ use std::path::Path;
 
 use wharf_model::Offset;
 
+use crate::files::Files;
 use crate::index::Cursor;
 use crate::mark::{Mark, Record};
-use crate::segment::{Directory, Segment};
+use crate::segment::Segment;
 
 /// The records of the index that bear on a range of the log.
 ///
 /// First come the stream, the size and the time in force where the range begins, with the offsets at which they
 /// were set; then each record in the range. A new segment repeats the stream and the size.
 pub fn marks(dir: &Path, range: Range<Offset>) -> io::Result<Marks> {
-    let dir = Directory::at(dir)?;
+    let dir = Files::open(dir)?;
     let mut segments: VecDeque<u64> = dir.segments()?.into();
     let holds = segments.partition_point(|first| *first <= range.start.0).saturating_sub(1);
     segments.drain(..holds);
@@ -26,7 +29,7 @@ pub fn marks(dir: &Path, range: Range<Offset>) -> io::Result<Marks> {
 /// See [`marks`].
 #[derive(Debug)]
 pub struct Marks {
-    dir: Directory,
+    dir: Files,
     range: Range<Offset>,
     segments: VecDeque<u64>,
     open: Option<(Segment, Cursor)>,

@@ -6,8 +6,10 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::files::Files;
+
 /// How often we look.
-const POLL: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Cannot be done here: the writer copies instead.
 #[expect(clippy::unnecessary_wraps, reason = "the same signature as on Linux")]
@@ -24,9 +26,9 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(dir: &Path) -> io::Result<Self> {
-        let seen = look(dir)?;
-        Ok(Self { dir: dir.to_owned(), seen })
+    pub(crate) fn new(files: &Files) -> io::Result<Self> {
+        let dir = files.path().to_owned();
+        Ok(Self { seen: look(&dir)?, dir })
     }
 
     pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
@@ -39,7 +41,7 @@ impl Watch {
             if left.is_zero() {
                 return Ok(false);
             }
-            std::thread::sleep(left.min(POLL));
+            std::thread::sleep(left.min(POLL_INTERVAL));
         }
     }
 
@@ -58,7 +60,7 @@ impl Watch {
 fn look(dir: &Path) -> io::Result<Vec<(PathBuf, Option<SystemTime>, u64)>> {
     let mut seen = Vec::new();
     let mut add = |path: PathBuf| {
-        if let Ok(data) = path.metadata() {
+        if let Ok(data) = path.symlink_metadata() {
             // A directory's own time changes with its entries, which is what we want of the one above.
             seen.push((path, data.modified().ok(), data.len()));
         }
@@ -82,7 +84,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("log");
         std::fs::create_dir(&dir).unwrap();
-        let mut watch = Watch::new(&dir).unwrap();
+        let mut watch = Watch::new(&Files::open(&dir).unwrap()).unwrap();
         assert!(!watch.drain().unwrap());
         std::fs::write(dir.join("a"), "1").unwrap();
         assert!(watch.wait(Duration::from_secs(10)).unwrap());

@@ -1,3 +1,5 @@
+//! Reads a log from an offset on, across segments, and reports gaps.
+
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -5,11 +7,15 @@ use std::time::{Duration, SystemTime};
 
 use wharf_model::Offset;
 
-use crate::segment::{Directory, Segment};
+use crate::files::{Files, MAX_LOOKS, MAX_SEGMENT_LEN, RETRY_PAUSE, restless};
+use crate::segment::{Segment, log_name};
 
 /// How long a directory must have been quiet before its time of change is taken for a proof that nothing
 /// changed. File systems count that time in steps of up to two seconds.
-const SETTLED: Duration = Duration::from_secs(3);
+const MIN_QUIET_TIME: Duration = Duration::from_secs(3);
+
+/// How many empty segments in a row are gone through by one read.
+const MAX_EMPTY_SEGMENTS: u32 = 1_000;
 
 /// What a read gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +46,7 @@ pub enum Chunk {
 /// is dropped while it is being read is read to its end.
 #[derive(Debug)]
 pub struct Reader {
-    dir: Directory,
+    dir: Files,
     position: u64,
     segment: Option<Segment>,
     listing: Listing,
@@ -49,15 +55,14 @@ pub struct Reader {
 impl Reader {
     /// Opens the log in `dir` at a position, which may lie before its start (a gap) or beyond its end.
     pub fn open(dir: &Path, from: Offset) -> io::Result<Self> {
-        let dir = Directory::at(dir)?;
-        dir.modified()?;
+        let dir = Files::open(dir)?;
         Ok(Self { dir, position: from.0, segment: None, listing: Listing::default() })
     }
 
     /// The first and the last position of a log: what is kept of it.
     pub fn bounds(dir: &Path) -> io::Result<(Offset, Offset)> {
-        let dir = Directory::at(dir)?;
-        loop {
+        let dir = Files::open(dir)?;
+        for _ in 0..MAX_LOOKS {
             let firsts = dir.segments()?;
             let (Some(&start), Some(&last)) = (firsts.first(), firsts.last()) else {
                 return Ok((Offset(0), Offset(0)));
@@ -65,14 +70,16 @@ impl Reader {
             if let Some(segment) = Segment::open(&dir, last)? {
                 return Ok((Offset(start), Offset(segment.end()?)));
             }
+            std::thread::sleep(RETRY_PAUSE);
         }
+        Err(restless(dir.path()))
     }
 
     /// Whether nothing was ever written: the first segment is there, and empty. One look at one file, for those
     /// who have many logs to look at.
     pub fn is_unwritten(dir: &Path) -> bool {
-        let first = Directory::at(dir).and_then(|dir| std::fs::metadata(dir.log(0)));
-        first.is_ok_and(|first| first.len() == 0)
+        let first = wharf_boundary::open_log(dir).and_then(|dir| dir.file_len(log_name(0)));
+        first.is_ok_and(|len| len == 0)
     }
 
     /// Where the next read begins.
@@ -91,7 +98,8 @@ impl Reader {
                 "cannot read a log into an empty buffer",
             ));
         }
-        loop {
+        // A writer leaves no empty segments behind; whoever does shall not have us walk through them for ever.
+        for _ in 0..MAX_EMPTY_SEGMENTS {
             if let Some(chunk) = self.read_segment(buf)? {
                 return Ok(chunk);
             }
@@ -99,6 +107,7 @@ impl Reader {
                 return Ok(chunk);
             }
         }
+        Err(restless(self.dir.path()))
     }
 
     /// Goes on after the segment seemed to end; none if it is now at the beginning of another.
@@ -125,8 +134,8 @@ impl Reader {
     fn read_segment(&mut self, buf: &mut [u8]) -> io::Result<Option<Chunk>> {
         let Some(segment) = &mut self.segment else { return Ok(None) };
         let place = self.position - segment.first;
-        // No file reaches that far, and the system calls such a place an error.
-        let len = if place > i64::MAX as u64 { 0 } else { segment.log.read_at(buf, place)? };
+        let most = MAX_SEGMENT_LEN.saturating_sub(place).min(buf.len() as u64) as usize;
+        let len = if most == 0 { 0 } else { segment.log.read_at(&mut buf[..most], place)? };
         if len == 0 {
             return Ok(None);
         }
@@ -139,7 +148,7 @@ impl Reader {
     /// The segment to go on with: the one that holds the position or, if it is in none, the next.
     fn next_segment(&mut self) -> io::Result<Option<Segment>> {
         self.listing.refresh(&self.dir)?;
-        loop {
+        for _ in 0..MAX_LOOKS {
             let Some(first) = self.listing.after(self.segment.as_ref().map(|s| s.first), self.position)
             else {
                 return Ok(None);
@@ -150,6 +159,7 @@ impl Reader {
             // Dropped since we looked.
             self.listing.reload(&self.dir)?;
         }
+        Err(restless(self.dir.path()))
     }
 }
 
@@ -163,7 +173,7 @@ struct Listing {
 
 impl Listing {
     /// Looks again if something may have changed. A reader that waits at the end asks often, so this is cheap.
-    fn refresh(&mut self, dir: &Directory) -> io::Result<()> {
+    fn refresh(&mut self, dir: &Files) -> io::Result<()> {
         match dir.modified() {
             Ok(modified) if self.settled == Some(modified) => Ok(()),
             Ok(_) => self.reload(dir),
@@ -171,13 +181,13 @@ impl Listing {
         }
     }
 
-    fn reload(&mut self, dir: &Directory) -> io::Result<()> {
+    fn reload(&mut self, dir: &Files) -> io::Result<()> {
         self.settled = None;
         match dir.modified().and_then(|modified| Ok((modified, dir.segments()?))) {
             Ok((modified, firsts)) => {
                 self.firsts = firsts;
                 let quiet = SystemTime::now().duration_since(modified);
-                self.settled = quiet.is_ok_and(|quiet| quiet > SETTLED).then_some(modified);
+                self.settled = quiet.is_ok_and(|quiet| quiet > MIN_QUIET_TIME).then_some(modified);
                 Ok(())
             }
             Err(error) => self.gone(error),

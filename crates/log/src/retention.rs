@@ -1,3 +1,5 @@
+//! Decides how much of a log is kept, and how long its segments are.
+
 /// How much of a log is kept, and in pieces of which size it is dropped.
 ///
 /// Both count the index as well as the bytes: a session that prints one byte at a time would otherwise have an

@@ -1,3 +1,6 @@
+//! Makes, opens, lists and removes the segment files of a log and their indexes.
+
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -5,7 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::fs::OFlags;
+
+use crate::files::{Files, MAX_SEGMENT_LEN};
 use crate::index;
+
+/// The largest first offset of a segment: what is added to it afterwards overflows nothing.
+const MAX_OFFSET: u64 = i64::MAX as u64;
 
 const LOG: &str = "log";
 const INDEX: &str = "idx";
@@ -20,10 +29,6 @@ pub(crate) struct Directory {
 impl Directory {
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         Ok(Self { path: std::path::absolute(path)? })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Makes the directory, open to its owner only, if it is not there. Whether it was made.
@@ -42,36 +47,13 @@ impl Directory {
             .map_err(|error| named("create", &self.path, &error))
     }
 
-    /// The first offsets of the segments, in order, as one walk of the directory finds them.
-    ///
-    /// A walk may miss a file that is made during it, and still find a later one.
-    fn walk(&self) -> io::Result<Vec<u64>> {
-        let mut firsts = Vec::new();
-        for entry in fs::read_dir(&self.path).map_err(|error| named("list", &self.path, &error))? {
-            if let Some(first) = parse(&entry?.file_name().to_string_lossy(), LOG) {
-                firsts.push(first);
-            }
-        }
-        firsts.sort_unstable();
-        Ok(firsts)
-    }
-
     /// The first offsets of the segments, in order, without a false hole.
-    ///
-    /// Segments are made in order, so all up to the last of one walk were there before the next walk began: that
-    /// one misses none of them, and what it does not find is really gone. If the last itself is gone by then,
-    /// so much has happened that only another look tells what the last one is.
     pub(crate) fn segments(&self) -> io::Result<Vec<u64>> {
-        let mut last = self.walk()?.last().copied();
-        loop {
-            let mut firsts = self.walk()?;
-            let newest = firsts.last().copied();
-            firsts.retain(|first| Some(*first) <= last);
-            if firsts.last().copied() == last && (last.is_some() || newest.is_none()) {
-                return Ok(firsts);
-            }
-            last = newest;
-        }
+        settled(u32::MAX, || {
+            let entries = fs::read_dir(&self.path).map_err(|error| named("list", &self.path, &error))?;
+            let names: io::Result<Vec<OsString>> = entries.map(|entry| Ok(entry?.file_name())).collect();
+            Ok(firsts(&names?))
+        })
     }
 
     /// Removes indexes without a segment: what a writer leaves that was killed between the two.
@@ -88,11 +70,11 @@ impl Directory {
     }
 
     pub(crate) fn log(&self, first: u64) -> PathBuf {
-        self.path.join(format!("{first:020}.{LOG}"))
+        self.path.join(log_name(first))
     }
 
     pub(crate) fn index(&self, first: u64) -> PathBuf {
-        self.path.join(format!("{first:020}.{INDEX}"))
+        self.path.join(index_name(first))
     }
 
     /// Makes a segment whose index begins with these bytes.
@@ -150,13 +132,52 @@ impl Directory {
         removed(fs::remove_file(self.log(first)))?;
         removed(fs::remove_file(self.index(first)))
     }
+}
 
-    /// When a segment last came or went.
-    pub(crate) fn modified(&self) -> io::Result<SystemTime> {
-        fs::metadata(&self.path)
-            .and_then(|data| data.modified())
-            .map_err(|error| named("open", &self.path, &error))
+/// The segments that stand among the names in a directory, in order. One that begins where no file can reach is none.
+pub(crate) fn firsts(names: &[OsString]) -> Vec<u64> {
+    let mut firsts: Vec<u64> = names
+        .iter()
+        .filter_map(|name| parse(name.to_str()?, LOG))
+        .filter(|first| *first <= MAX_OFFSET)
+        .collect();
+    firsts.sort_unstable();
+    firsts
+}
+
+/// The first offsets of the segments, in order, without a false hole, from walks of which each may miss a file that is made
+/// during it, and still find a later one.
+///
+/// Segments are made in order, so all up to the last of one walk were there before the next walk began: that
+/// one misses none of them, and what it does not find is really gone. If the last itself is gone by then,
+/// so much has happened that only another look tells what the last one is. The same if the second walk finds a later one:
+/// a writer that has replaced an empty last segment meanwhile may have hidden both from the first walk, and the log
+/// would seem to end before bytes that somebody was told of. Who makes us look too often is no writer; then what the last
+/// walk found has to do.
+pub(crate) fn settled(looks: u32, mut walk: impl FnMut() -> io::Result<Vec<u64>>) -> io::Result<Vec<u64>> {
+    let mut last = walk()?.last().copied();
+    let mut look = 0;
+    loop {
+        let mut firsts = walk()?;
+        let newest = firsts.last().copied();
+        firsts.retain(|first| Some(*first) <= last);
+        look += 1;
+        let found_again = firsts.last().copied() == last && (last.is_some() || newest.is_none());
+        if found_again && (newest == last || look > 1) || look >= looks {
+            return Ok(firsts);
+        }
+        last = newest;
     }
+}
+
+/// What a segment's bytes are called.
+pub(crate) fn log_name(first: u64) -> String {
+    format!("{first:020}.{LOG}")
+}
+
+/// What a segment's index is called.
+pub(crate) fn index_name(first: u64) -> String {
+    format!("{first:020}.{INDEX}")
 }
 
 /// A segment open for reading. It can be read to its end even after its files were removed.
@@ -172,25 +193,23 @@ pub(crate) struct Segment {
 
 impl Segment {
     /// Opens a segment; none if it was removed meanwhile.
-    pub(crate) fn open(dir: &Directory, first: u64) -> io::Result<Option<Self>> {
+    pub(crate) fn open(files: &Files, first: u64) -> io::Result<Option<Self>> {
         // The index first: it is removed last, so bytes that can be opened have their marks.
-        let (index, awaited) = open_index(dir, first)?;
-        let path = dir.log(first);
-        let log = absent(File::open(&path)).map_err(|error| named("open", &path, &error))?;
-        Ok(log.map(|log| Self { first, log, index, awaited }))
+        let (index, awaited) = open_index(files, first)?;
+        Ok(files.open_log(first)?.map(|log| Self { first, log, index, awaited }))
     }
 
     /// There are bytes: their index, which is made before them, is there as well.
-    pub(crate) fn find_index(&mut self, dir: &Directory) -> io::Result<()> {
+    pub(crate) fn find_index(&mut self, files: &Files) -> io::Result<()> {
         if self.awaited {
-            (self.index, self.awaited) = (open_index(dir, self.first)?.0, false);
+            (self.index, self.awaited) = (open_index(files, self.first)?.0, false);
         }
         Ok(())
     }
 
     /// The offset after its last byte, for now.
     pub(crate) fn end(&self) -> io::Result<u64> {
-        Ok(self.first + self.log.metadata()?.len())
+        Ok(self.first + self.log.metadata()?.len().min(MAX_SEGMENT_LEN))
     }
 
     /// When its last byte was written, as far as the file system's clock tells (some milliseconds).
@@ -200,8 +219,8 @@ impl Segment {
 }
 
 /// The index, where there is one of use; and whether there is none at all.
-fn open_index(dir: &Directory, first: u64) -> io::Result<(Option<File>, bool)> {
-    Ok(match absent(File::open(dir.index(first)))? {
+fn open_index(files: &Files, first: u64) -> io::Result<(Option<File>, bool)> {
+    Ok(match files.open_index(first)? {
         Some(index) if index::is_sound(&index, first)? => (Some(index), false),
         found => (None, found.is_none()),
     })
@@ -234,6 +253,8 @@ pub fn share_files() {
 fn writable() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(MODE.load(Ordering::Relaxed));
+    // Ours is no link, and what is one is not ours.
+    options.custom_flags(OFlags::NOFOLLOW.bits() as i32);
     options
 }
 
@@ -276,6 +297,25 @@ mod tests {
     }
 
     #[test]
+    fn a_last_segment_that_is_replaced_during_a_walk_does_not_hide_its_successor() {
+        // The first walk passed the place of 30 before it was made, and came to that of 20 when it had been removed.
+        let mut walks = [vec![0, 10], vec![0, 10, 30], vec![0, 10, 30, 40]].into_iter();
+        assert_eq!(settled(64, || Ok(walks.next().unwrap())).unwrap(), [0, 10, 30]);
+        // Where nothing changes two walks are enough.
+        let mut walks = [vec![0, 10], vec![0, 10]].into_iter();
+        assert_eq!(settled(64, || Ok(walks.next().unwrap())).unwrap(), [0, 10]);
+        // A last one that is gone, and one that never stays.
+        let mut walks = [vec![0, 10], vec![0, 20], vec![0, 20]].into_iter();
+        assert_eq!(settled(64, || Ok(walks.next().unwrap())).unwrap(), [0, 20]);
+        let mut next = 0;
+        let restless = settled(8, || {
+            next += 1;
+            Ok(vec![0, next])
+        });
+        assert_eq!(restless.unwrap(), [0]);
+    }
+
+    #[test]
     fn what_cannot_be_created_leaves_nothing() {
         let home = tempfile::tempdir().unwrap();
         let dir = Directory::at(home.path()).unwrap();
@@ -300,7 +340,7 @@ mod tests {
         let dir = Directory::at(home.path()).unwrap();
         // A directory that the kernel hands out in several pieces, between which files are made.
         for stranger in 0..800 {
-            fs::write(dir.path().join(format!("a stranger with a long name {stranger}")), "").unwrap();
+            fs::write(dir.path.join(format!("a stranger with a long name {stranger}")), "").unwrap();
         }
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| (0..400).for_each(|first| fs::write(dir.log(first), "").unwrap()));

@@ -1,10 +1,13 @@
+//! Finds the offset at which the output after a moment starts.
+
 use std::io;
 use std::path::Path;
 
 use wharf_model::Offset;
 
+use crate::files::Files;
 use crate::index::Cursor;
-use crate::segment::{Directory, Segment};
+use crate::segment::Segment;
 
 /// By how much the time of change of a file may lag behind the clock.
 const LAG_MICROS: u64 = 20_000;
@@ -13,7 +16,7 @@ const LAG_MICROS: u64 = 20_000;
 ///
 /// The index is exact to some milliseconds; in doubt the answer is the earlier position.
 pub fn since(dir: &Path, micros: u64) -> io::Result<Offset> {
-    let dir = Directory::at(dir)?;
+    let dir = Files::open(dir)?;
     let firsts = dir.segments()?;
     let newest = firsts.last().copied();
     let mut start = newest.unwrap_or(0);

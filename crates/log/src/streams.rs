@@ -1,3 +1,5 @@
+//! Splits what was read into standard output and standard error.
+
 use std::io;
 use std::ops::Range;
 

@@ -1,3 +1,5 @@
+//! Decodes bytes as UTF-8 piece by piece.
+
 /// Turns bytes into text piece by piece, with the same result as all at once.
 ///
 /// A sequence that a piece cuts in two is kept for the next; what is not UTF-8 becomes U+FFFD.

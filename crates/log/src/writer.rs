@@ -1,15 +1,17 @@
+//! Appends output and index records to a log, starts new segments, and drops old ones.
+
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::SystemTime;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wharf_model::{Offset, Size};
 
-use crate::index::{self, Cursor, RECORD};
+use crate::index::{self, Cursor, RECORD_LEN};
 use crate::mark::{Mark, Record, Stream};
 use crate::platform;
 use crate::retention::Retention;
@@ -193,6 +195,24 @@ impl Writer {
         Offset(self.older.front().map_or(self.current.first, |oldest| oldest.first))
     }
 
+    /// What is kept of the log at most.
+    pub fn retention(&self) -> Retention {
+        self.retention
+    }
+
+    /// The first position of the segment that is written to, which is held open whatever becomes of its name.
+    pub fn held_from(&self) -> Offset {
+        Offset(self.current.first)
+    }
+
+    /// Whether the segment that is written to no longer has its name: somebody took the files away, or put others there.
+    pub fn is_displaced(&self) -> bool {
+        let identity = |meta: Metadata| (meta.dev(), meta.ino());
+        let held = self.current.log.metadata().map(identity);
+        let named = fs::symlink_metadata(self.dir.log(self.current.first)).map(identity);
+        !matches!((held, named), (Ok(held), Ok(named)) if held == named)
+    }
+
     /// The first position at or after `from` that is kept, or that is still to come.
     pub fn kept_from(&self, from: Offset) -> Offset {
         let from = from.0;
@@ -260,12 +280,14 @@ impl Writer {
 
     /// Declares that the next `n` bytes of the session are lost.
     ///
-    /// The log goes on `n` bytes further in a new segment; readers find the hole between the two. If the segment
-    /// cannot be made now (the disk is full, after all) that happens with the next write.
+    /// The log goes on `n` bytes further in a new segment; readers find the hole between the two. On a disk without room
+    /// that is an empty file, which needs none on most: its name alone says how much is lost, also to the next writer when
+    /// this one is killed. Where not even that can be made, it happens with the next write.
     pub fn skip(&mut self, n: u64) {
         self.skipped += n;
         if self.skipped > 0 {
-            let _ = self.rotate(self.end().0);
+            let first = self.end().0;
+            let _ = self.rotate(first).or_else(|_| self.rotate_bare(first));
         }
     }
 
@@ -393,7 +415,20 @@ impl Writer {
         self.release_held();
         let (bytes, len) = beginning(first, self.now, self.stream, self.size, self.owed.restart);
         let (log, index) = self.dir.create_segment(first, &bytes[..len])?;
-        let next = Current { first, log, len: 0, index: Some(index), index_len: len as u64 };
+        self.owed = Owed::default();
+        self.go_on(Current { first, log, len: 0, index: Some(index), index_len: len as u64 });
+        Ok(())
+    }
+
+    /// Starts a new segment without an index, which gets one with its first byte.
+    fn rotate_bare(&mut self, first: u64) -> io::Result<()> {
+        let log = self.dir.create_log(first)?;
+        self.go_on(Current { first, log, len: 0, index: None, index_len: 0 });
+        Ok(())
+    }
+
+    fn go_on(&mut self, next: Current) {
+        let first = next.first;
         let done = std::mem::replace(&mut self.current, next);
         if done.len == 0 {
             // One lost chunk after the other would pile up empty files.
@@ -403,10 +438,8 @@ impl Writer {
             self.older_size += done.size();
         }
         self.skipped = 0;
-        self.owed = Owed::default();
         self.last = Moment { offset: first, micros: self.now };
         self.trim();
-        Ok(())
     }
 
     /// Drops the oldest segments until the rest is small enough.
@@ -436,7 +469,7 @@ impl Writer {
         // At a place of our own counting: half a record on a full disk is written over by the next.
         let Some(index) = &self.current.index else { return Ok(()) };
         index.write_all_at(&bytes, self.current.index_len)?;
-        self.current.index_len += RECORD as u64;
+        self.current.index_len += RECORD_LEN as u64;
         self.last = Moment { offset, micros };
         Ok(())
     }
@@ -471,11 +504,11 @@ fn beginning(
     stream: Stream,
     size: Option<Size>,
     restart: Option<u32>,
-) -> ([u8; 4 * RECORD], usize) {
-    let (mut bytes, mut len) = ([0; 4 * RECORD], 0);
-    let mut put = |record: [u8; RECORD]| {
-        bytes[len..len + RECORD].copy_from_slice(&record);
-        len += RECORD;
+) -> ([u8; 4 * RECORD_LEN], usize) {
+    let (mut bytes, mut len) = ([0; 4 * RECORD_LEN], 0);
+    let mut put = |record: [u8; RECORD_LEN]| {
+        bytes[len..len + RECORD_LEN].copy_from_slice(&record);
+        len += RECORD_LEN;
     };
     put(index::header(first));
     let marks = [Some(Mark::Stream(stream)), size.map(Mark::Resize), restart.map(Mark::Restart)];

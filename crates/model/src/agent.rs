@@ -1,3 +1,5 @@
+//! Defines how a spec asks for an agent: its profile and its conversation.
+
 use serde::{Deserialize, Serialize};
 
 use crate::Text;

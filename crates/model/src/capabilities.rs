@@ -1,3 +1,5 @@
+//! Lists what a backend can do, as flags.
+
 use serde::{Deserialize, Serialize};
 
 /// What a backend can do. What is absent answers with a typed *unsupported* error.

@@ -1,3 +1,5 @@
+//! Maps every error code to its word, its exit code and its HTTP status.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -59,8 +61,10 @@ pub enum Code {
     Cancelled,
     /// The caller may not do that.
     Forbidden,
-    /// The system is out of something: descriptors, terminals, processes, disk.
+    /// The system is out of something: descriptors, terminals, processes, memory.
     Exhausted,
+    /// A disk is full, or the user's share of it is.
+    DiskFull,
     /// Another engine owns this instance.
     Locked,
     /// A fault of Wharf or of the system.
@@ -100,6 +104,7 @@ impl Code {
         Self::Cancelled,
         Self::Forbidden,
         Self::Exhausted,
+        Self::DiskFull,
         Self::Locked,
         Self::Internal,
     ];
@@ -134,6 +139,7 @@ impl Code {
             Self::Cancelled => "cancelled",
             Self::Forbidden => "forbidden",
             Self::Exhausted => "exhausted",
+            Self::DiskFull => "disk_full",
             Self::Locked => "locked",
             Self::Internal => "internal",
             Self::Other => "other",
@@ -149,7 +155,7 @@ impl Code {
             Self::Forbidden => 5,
             Self::Unsupported | Self::LimitRefused => 6,
             Self::Unavailable | Self::Unreachable | Self::Locked => 7,
-            Self::Busy | Self::Exhausted | Self::Survivors => 8,
+            Self::Busy | Self::Exhausted | Self::DiskFull | Self::Survivors => 8,
             Self::Asking | Self::NotAsking => 9,
             Self::Refused => 10,
             Self::Unconfirmed => 11,
@@ -187,7 +193,7 @@ impl Code {
             Self::Unsupported => 501,
             Self::Unavailable | Self::Unreachable | Self::Locked => 503,
             Self::Timeout | Self::Expired => 504,
-            Self::Exhausted => 507,
+            Self::Exhausted | Self::DiskFull => 507,
         }
     }
 }

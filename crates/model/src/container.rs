@@ -1,6 +1,8 @@
+//! Defines what a spec says about a container: image, mounts, ports, user and privileges.
+
 use serde::{Deserialize, Serialize};
 
-use crate::Text;
+use crate::{EngineVariables, Text};
 
 /// The container that a session runs in. What is absent is as hardened as it can be.
 #[expect(clippy::struct_excessive_bools, reason = "each is asked for by itself, or not at all")]
@@ -15,6 +17,15 @@ pub struct Container {
     /// A directory to build the image from, or a Dockerfile in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<Text>,
+    /// The platform that the image is for, such as `linux/arm64`; the engine's own when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub platform: Option<String>,
+    /// What stands before the command, in place of the image's own entry point and command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entrypoint: Option<Text>,
+    /// Whether no command was named, so that the image says at each start what is run; filled in at the first.
+    #[serde(skip_serializing_if = "is_false")]
+    pub image_command: bool,
     /// Whether the command also gets the image's variables, beneath its own.
     #[serde(skip_serializing_if = "is_false")]
     pub image_variables: bool,
@@ -60,6 +71,27 @@ pub struct Container {
     /// Whether a container of the same make that runs already is used, and this one is left to others that ask for it.
     #[serde(skip_serializing_if = "is_false")]
     pub reuse: bool,
+    /// Whether it stays after its end, for the next start of the session and for whoever looks inside.
+    #[serde(skip_serializing_if = "is_false")]
+    pub keep: bool,
+    /// The caller's variables that say which engine is meant; those of whoever starts the session when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineVariables>,
+}
+
+/// The container that a session has, as its engine calls it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MadeContainer {
+    /// The engine's own id of it.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The engine's address.
+    pub engine: String,
+    /// Whether it stays after its end.
+    #[serde(skip_serializing_if = "is_false")]
+    pub kept: bool,
 }
 
 /// When an image is fetched.
@@ -94,6 +126,28 @@ pub struct Secret {
     pub name: String,
     /// The file of the host.
     pub source: Text,
+}
+
+/// A secret that was looked up where it was asked for: only its bytes come along, and they stay in a private place.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GivenSecret {
+    /// The name of its file.
+    pub name: String,
+    /// Where it came from, in words; never what it is.
+    #[serde(default)]
+    pub from: String,
+    /// What it is. Absent as soon as it stands in its place: no ticket has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Text>,
+}
+
+impl std::fmt::Debug for GivenSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GivenSecret")
+            .field("name", &self.name)
+            .field("from", &self.from)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A port of the container that the host can reach.
@@ -148,6 +202,11 @@ impl Container {
             self.publish.iter().filter(|port| port.address.as_deref().is_some_and(|a| !is_loopback(a)));
         found.extend(wide.map(|port| format!("port {} open to the network", port.container)));
         found
+    }
+
+    /// Whether others use the same network: the host, another container, or sessions in the same one.
+    pub fn shares_network(&self) -> bool {
+        self.reuse || self.network.as_deref().is_some_and(shares_network)
     }
 }
 

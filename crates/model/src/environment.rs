@@ -1,3 +1,5 @@
+//! Defines a command's variables as a base and a list of changes.
+
 use serde::{Deserialize, Serialize};
 
 use crate::Text;

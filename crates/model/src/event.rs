@@ -1,3 +1,5 @@
+//! Defines the numbered event, as it stands on disk and on the wire.
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -1,8 +1,13 @@
+//! Defines the error type of the whole workspace: code, message and hint.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Code;
+
+/// What to do about a full disk, whichever it is.
+const DISK_FULL: &str = "the disk is full: `wharf gc` or free some space";
 
 /// An expected failure: a code to act on, a sentence that names the thing, and a way out where there is one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +33,12 @@ impl Failure {
     }
 
     /// A system call that failed. Exhausted resources are told apart from faults.
+    ///
+    /// An error that carries a failure of ours, as far as somebody had to make one of it, is that failure still.
     pub fn system(what: impl fmt::Display, error: &std::io::Error) -> Self {
+        if let Some(inner) = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
+            return Self { message: format!("{what}: {}", inner.message), ..inner.clone() };
+        }
         // EMFILE, ENFILE, ENOSPC, EDQUOT, EAGAIN of fork, ENOMEM: more of them may be had, by the user. An error that
         // was given a path by somebody has only its kind left.
         let raw = error.raw_os_error().or(match error.kind() {
@@ -41,7 +51,7 @@ impl Failure {
         let (code, hint) = match raw {
             Some(24) => (Code::Exhausted, Some("this process is out of descriptors: raise `ulimit -n`")),
             Some(23) => (Code::Exhausted, Some("the system is out of descriptors: raise fs.file-max")),
-            Some(28 | 122) => (Code::Exhausted, Some("the disk is full: `wharf gc` or free some space")),
+            Some(28 | 122) => (Code::DiskFull, Some(DISK_FULL)),
             Some(11) => {
                 (Code::Exhausted, Some("the system is out of processes: raise `ulimit -u` or kernel.pid_max"))
             }
@@ -74,7 +84,7 @@ impl std::error::Error for Failure {}
 impl From<crate::NameError> for Failure {
     fn from(error: crate::NameError) -> Self {
         Self::new(Code::InvalidName, error.to_string())
-            .hint("a name has 1 to 64 of A-Z a-z 0-9 . _ - and starts with a letter, a digit or _")
+            .hint("a name, or each part of GROUP/NAME, has 1 to 64 of A-Z a-z 0-9 . _ - and starts with a letter, a digit or _")
     }
 }
 

@@ -1,3 +1,5 @@
+//! Defines what a copy needs to know about a file in a session's place.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Millis, Text};

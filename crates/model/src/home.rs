@@ -1,4 +1,6 @@
-use std::ffi::OsString;
+//! Decides where an instance lives, and names every file in it.
+
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -88,9 +90,14 @@ impl Home {
         self.state.join("names")
     }
 
-    /// The link of one name.
+    /// The link of one name. They stand side by side: `GROUP/NAME` is the file `GROUP:NAME`, for no name has a colon.
     pub fn name(&self, name: &Name) -> PathBuf {
-        self.names().join(name.as_str())
+        self.names().join(name.as_str().replace('/', ":"))
+    }
+
+    /// The name whose link a file among the [names](Self::names) is; none where it is not called like one.
+    pub fn name_of(file: &OsStr) -> Option<Name> {
+        file.to_str()?.replacen(':', "/", 1).parse().ok()
     }
 }
 
@@ -112,6 +119,8 @@ impl Home {
     pub const SCREEN: &'static str = "screen";
     /// The prompt.
     pub const PROMPT: &'static str = "prompt";
+    /// Its secrets, a file each, while it lives.
+    pub const SECRETS: &'static str = "secrets";
     /// The name of the socket that agents tell events to, in the instance's own directory.
     pub const EVENTS_SOCKET: &'static str = "events.sock";
 }
@@ -141,5 +150,18 @@ mod tests {
         assert_eq!(at(&relative).unwrap().state(), Path::new("/h/.local/state/wharf"));
         assert_eq!(at(&[]), Err(HomeError));
         assert_eq!(at(&[("HOME", "")]), Err(HomeError));
+    }
+
+    #[test]
+    fn every_name_is_one_file_among_the_names() {
+        let home = Home::below(Path::new("/r"));
+        for (name, file) in [("api", "api"), ("team/api", "team:api")] {
+            let name: Name = name.parse().unwrap();
+            assert_eq!(home.name(&name), home.names().join(file));
+            assert_eq!(Home::name_of(OsStr::new(file)), Some(name));
+        }
+        for file in ["", ".0123456789abcdef", "a:b:c", ":a", "a:", "a:..", "..", "a/b:c"] {
+            assert_eq!(Home::name_of(OsStr::new(file)), None, "{file:?}");
+        }
     }
 }

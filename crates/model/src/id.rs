@@ -1,3 +1,5 @@
+//! Makes and parses session ids.
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -13,13 +15,13 @@ pub struct SessionId(String);
 pub struct ParseIdError;
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-const LENGTH: usize = 16;
+const ID_LEN: usize = 16;
 
 impl SessionId {
     /// Makes an id from a time and 35 random bits.
     pub fn new(created: crate::Millis, random: u64) -> Self {
         let bits = (u128::from(created.0 & ((1 << 45) - 1)) << 35) | u128::from(random & ((1 << 35) - 1));
-        let text = (0..LENGTH).rev().map(|i| ALPHABET[(bits >> (i * 5)) as usize & 31] as char);
+        let text = (0..ID_LEN).rev().map(|i| ALPHABET[(bits >> (i * 5)) as usize & 31] as char);
         Self(text.collect())
     }
 
@@ -32,7 +34,7 @@ impl SessionId {
 impl FromStr for SessionId {
     type Err = ParseIdError;
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        let whole = text.len() == LENGTH && text.bytes().all(|b| ALPHABET.contains(&b));
+        let whole = text.len() == ID_LEN && text.bytes().all(|b| ALPHABET.contains(&b));
         if whole { Ok(Self(text.to_owned())) } else { Err(ParseIdError) }
     }
 }

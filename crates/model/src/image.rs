@@ -1,3 +1,5 @@
+//! Describes a container image, as `wharf image ls` lists it.
+
 use serde::{Deserialize, Serialize};
 
 use crate::Millis;

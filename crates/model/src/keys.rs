@@ -1,3 +1,5 @@
+//! Translates names of keys, such as `C-c`, into the bytes that a terminal sends.
+
 use std::fmt;
 
 /// A word that names no key.

@@ -1,3 +1,5 @@
+//! Defines messages, how they are delivered, and their receipts.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Code, Millis, Offset, SessionId};
@@ -43,6 +45,9 @@ pub struct Manner {
     /// Type though a draft stands in the composer or somebody types.
     #[serde(default)]
     pub over_draft: bool,
+    /// Empty the line that somebody has begun first, by what the profile says does that.
+    #[serde(default)]
+    pub clear_draft: bool,
     /// It is not typed after this moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Millis>,

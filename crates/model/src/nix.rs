@@ -1,3 +1,5 @@
+//! Defines what a spec says about a Nix dev shell, and parses `FLAKE#SHELL`.
+
 use serde::{Deserialize, Serialize};
 
 use crate::Text;
@@ -17,6 +19,9 @@ pub struct Nix {
     /// Whether nix itself starts the command, each time, in place of a shell that was captured once.
     #[serde(skip_serializing_if = "is_false")]
     pub wrapped: bool,
+    /// Whether it is left out where nix cannot be used here, in place of a failure.
+    #[serde(skip_serializing_if = "is_false")]
+    pub auto: bool,
     /// The directory of captured shells; the instance's own when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<Text>,

@@ -1,3 +1,5 @@
+//! Defines `Offset`, the position of a byte in a session's log.
+
 use std::fmt;
 use std::ops::{Add, Sub};
 

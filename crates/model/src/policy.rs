@@ -1,3 +1,5 @@
+//! Defines when a session starts again, after which pause, and what it waits for first.
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,3 +1,5 @@
+//! Identifies a process by pid, start time and boot, so that a reused pid is never mistaken.
+
 use serde::{Deserialize, Serialize};
 
 /// Which process, beyond doubt: a pid alone may have been given to a stranger meanwhile.
@@ -9,4 +11,7 @@ pub struct ProcessIdentity {
     pub start: u64,
     /// The boot in which `pid` and `start` mean something.
     pub boot: String,
+    /// The PID namespace in which `pid` means something, by its number; a record of an older version has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<u64>,
 }

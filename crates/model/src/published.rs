@@ -1,3 +1,5 @@
+//! Describes a port and the address at which the host reaches it.
+
 use serde::{Deserialize, Serialize};
 
 /// A port of a session, and where it is reached from the host.

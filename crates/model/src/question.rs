@@ -1,3 +1,5 @@
+//! Defines an agent's question, its choices, and the answers to it.
+
 use serde::{Deserialize, Serialize};
 
 use crate::Report;

@@ -1,3 +1,5 @@
+//! Defines a state's report: the source, the evidence and the competing claims.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Millis, State};
@@ -13,6 +15,20 @@ pub struct Report {
     pub since: Millis,
     /// What it rests on, in words.
     pub evidence: String,
+}
+
+/// What became of an interrupt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interrupted {
+    /// The state after it.
+    #[serde(flatten)]
+    pub report: Report,
+    /// The keys that were pressed; none where there was nothing to stop.
+    #[serde(default)]
+    pub keys: Vec<String>,
+    /// What was done and why, or why nothing was.
+    #[serde(default)]
+    pub reason: String,
 }
 
 /// Who says what a session is doing, the most trusted first.
@@ -62,6 +78,9 @@ pub struct Explanation {
     /// The text that stands in the composer, where the profile finds one.
     #[serde(default)]
     pub composer: Option<String>,
+    /// The profile's patterns that took too long and are switched off for this session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switched_off: Vec<String>,
 }
 
 /// What one source says.

@@ -1,3 +1,5 @@
+//! Defines what a spec allows a sandboxed command: files and network.
+
 use serde::{Deserialize, Serialize};
 
 use crate::Text;

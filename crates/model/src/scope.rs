@@ -1,3 +1,5 @@
+//! Defines how a session's processes are kept together, and its resource limits.
+
 use serde::{Deserialize, Serialize};
 
 use crate::Text;

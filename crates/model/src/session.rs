@@ -1,10 +1,12 @@
+//! Defines the session as the API and `--json` show it, and what it uses.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ExitRecord, Limits, Millis, Name, Offset, Port, ProcessIdentity, Restart, Scope, SessionId, Size, Source,
-    State, Text,
+    ExitRecord, Group, Limits, MadeContainer, Millis, Mounted, Name, Offset, Pin, Port, ProcessIdentity,
+    Project, Restart, Scope, SessionId, Size, Source, State, Text,
 };
 
 /// A session as every face shows it: the first ten fields are what scripts rely on.
@@ -15,7 +17,7 @@ pub struct Session {
     /// Its name.
     pub name: Name,
     /// Its group.
-    pub group: Option<Name>,
+    pub group: Option<Group>,
     /// Its backend.
     pub backend: String,
     /// What it is doing.
@@ -94,6 +96,21 @@ pub struct Session {
     /// Whether it was made to stand still. Its state is then what it was before.
     #[serde(default)]
     pub paused: bool,
+    /// Whether its command is stopped by a signal. Its state is then what it was before.
+    #[serde(default)]
+    pub suspended: bool,
+    /// Everything that its place mounts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<Mounted>,
+    /// The container that it has, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Box<MadeContainer>>,
+    /// What the paths of the host that it was given meant at its first start, and mean at each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pins: Vec<Pin>,
+    /// What was made of the project's own file when it was started, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Box<Project>>,
 }
 
 /// What a session uses.
@@ -115,4 +132,28 @@ pub struct Stats {
     /// When something was last typed at it.
     #[serde(default)]
     pub last_input: Option<Millis>,
+    /// Bytes that its processes have read from and written to disks so far; absent where that cannot be counted.
+    #[serde(default)]
+    pub io: Option<DiskUse>,
+    /// Bytes that came and went by the network so far; absent where it has no network of its own.
+    #[serde(default)]
+    pub network: Option<NetworkUse>,
+}
+
+/// Bytes from and to disks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskUse {
+    /// Bytes that were read.
+    pub read: u64,
+    /// Bytes that were written.
+    pub written: u64,
+}
+
+/// Bytes by the network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkUse {
+    /// Bytes that came.
+    pub received: u64,
+    /// Bytes that went.
+    pub sent: u64,
 }

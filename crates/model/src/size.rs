@@ -1,3 +1,5 @@
+//! Defines a terminal's size, its bounds, and whose terminal decides it.
+
 use serde::{Deserialize, Serialize};
 
 /// A terminal's size in cells.
@@ -15,7 +17,17 @@ impl Size {
     pub fn sane(self) -> Self {
         Self { cols: self.cols.clamp(1, 4096), rows: self.rows.clamp(1, 4096) }
     }
+
+    /// A size that a stranger named, within what a screen may cost us: sane, and at most a quarter of a million cells.
+    #[must_use]
+    pub fn affordable(self) -> Self {
+        let Self { cols, rows } = self.sane();
+        Self { cols, rows: rows.min(u16::try_from(MAX_CELLS / u32::from(cols)).unwrap_or(rows)) }
+    }
 }
+
+/// The most cells of a screen whose size a stranger named.
+const MAX_CELLS: u32 = 1 << 18;
 
 impl Default for Size {
     fn default() -> Self {

@@ -1,10 +1,12 @@
+//! Defines `Spec`: all that a caller may ask for when starting a session.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    After, AgentLaunch, Backoff, Container, Environment, Geometry, Limits, Millis, Name, Nix, Restart,
-    Sandbox, Size, Text,
+    After, AgentLaunch, Backoff, Container, Environment, Geometry, GivenSecret, Group, Limits, MadeContainer,
+    Millis, Mounted, Name, Nix, Pin, Project, Restart, Sandbox, Size, Text,
 };
 
 /// What to run, where, and how to look after it.
@@ -15,7 +17,7 @@ pub struct Spec {
     pub name: Option<Name>,
     /// The group that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<Name>,
+    pub group: Option<Group>,
     /// Labels, to select by.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -49,7 +51,7 @@ pub struct Spec {
     /// The terminal's first size.
     #[serde(default)]
     pub size: Size,
-    /// The file creation mask; the daemon's own when absent.
+    /// The file creation mask, the caller's as the command line sets it; an ordinary one (022) when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub umask: Option<u32>,
     /// What it may use.
@@ -85,15 +87,24 @@ pub struct Spec {
     /// A prompt that is kept beside the session; the command finds it by `WHARF_PROMPT_FILE`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Text>,
+    /// Secrets that were looked up by whoever asks; the command finds their files by `WHARF_SECRETS`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<GivenSecret>,
     /// A file to which all output is copied as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_to: Option<Text>,
+    /// Whether dialogs at an agent's start are answered as its profile declares; never those about trust, logins or permissions.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub answer_startup: bool,
     /// How many bytes of output are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_size: Option<u64>,
     /// Whether commands from inside the session may end or change other sessions.
     #[serde(default)]
     pub control_others: bool,
+    /// The session that started this one, where one did. Whoever takes the request fills it in: nobody's word counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starter: Option<crate::SessionId>,
     /// The Nix dev shell that the command runs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nix: Option<Box<Nix>>,
@@ -103,12 +114,34 @@ pub struct Spec {
     /// What environments made of it, in words; filled in at each start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_force: Vec<String>,
+    /// What a further command in it begins with, so that it is kept to the same; filled in at each start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub enter: Vec<Text>,
     /// Why it runs in this backend, where that was left open; filled in at the first start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
     /// The directory that the command runs in, where its place decides that; filled in at each start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<Text>,
+    /// What the paths of the host that it is given meant at the first start; filled in there. Tickets of older versions
+    /// have none, and get them at the next start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pins: Vec<Pin>,
+    /// Everything that its place mounts; filled in at each start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<Mounted>,
+    /// The container that it has; filled in at each start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Box<MadeContainer>>,
+    /// What was asked to be the same inside as outside, in the caller's words, where there is no inside: nothing is mapped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmapped: Vec<String>,
+    /// What weakens its isolation beyond what was asked for, in words; filled in at each start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub weakened: Vec<String>,
+    /// What the project's own file changes; decided at each start, whatever the caller says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Box<Project>>,
 }
 
 /// A TCP port of a session.
@@ -126,11 +159,25 @@ fn port_variable() -> String {
     "PORT".to_owned()
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 fn yes() -> bool {
     true
 }
 
 impl Spec {
+    /// Forgets what starts fill in: a caller does not decide that.
+    pub fn forget_filled_in(&mut self) {
+        self.in_force.clear();
+        self.pins.clear();
+        self.mounts.clear();
+        self.weakened.clear();
+        self.made = None;
+    }
+
     /// The directory that the command runs in, as its place has it.
     pub fn runs_in(&self) -> &Text {
         self.inside.as_ref().unwrap_or(&self.dir)
@@ -164,14 +211,24 @@ impl Spec {
             require: Vec::new(),
             motd: None,
             prompt: None,
+            secrets: Vec::new(),
             copy_to: None,
+            answer_startup: false,
             log_size: None,
             control_others: false,
+            starter: None,
             nix: None,
             sandbox: None,
             in_force: Vec::new(),
+            enter: Vec::new(),
             chosen: None,
+            project: None,
             inside: None,
+            pins: Vec::new(),
+            mounts: Vec::new(),
+            made: None,
+            unmapped: Vec::new(),
+            weakened: Vec::new(),
         }
     }
 }

@@ -1,3 +1,5 @@
+//! Defines the states of a session, and the three values of liveness.
+
 use serde::{Deserialize, Serialize};
 
 /// What a session is doing, as far as is known.

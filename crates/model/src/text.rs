@@ -1,3 +1,5 @@
+//! Holds arguments, values and paths as bytes, and serialises them without loss.
+
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,3 +1,5 @@
+//! Defines the ticket, the data by which any engine finds a session again.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Millis, Name, ProcessIdentity, Scope, SessionId, Spec, Text};

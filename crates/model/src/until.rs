@@ -1,3 +1,5 @@
+//! Parses what `wharf wait --until` waits for.
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,3 +1,5 @@
+//! Tracks which rows of a screen changed since a reader's cursor.
+
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use alacritty_terminal::grid::Dimensions;

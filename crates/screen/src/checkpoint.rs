@@ -8,8 +8,10 @@ use crate::notes::Notes;
 use crate::repaint::paint;
 use crate::scanner::Scanner;
 
-/// What the bytes begin with. The number changes with anything that an older version would misread.
+/// What the bytes begin with. The number changes with anything that an older version would misread: that is nothing but
+/// margins at the sides, so without them it is the old one.
 const MAGIC: &[u8] = b"wharf-screen 1\n";
+const MAGIC_WITH_SIDES: &[u8] = b"wharf-screen 2\n";
 
 /// All that is not painted.
 #[derive(Serialize, Deserialize)]
@@ -34,18 +36,23 @@ impl Screen {
             scanner: self.scanner.clone(),
         };
         let head = serde_json::to_vec(&head).expect("strings, numbers and switches are JSON");
-        [MAGIC, &head, b"\n", &paint(&self.terminal, usize::MAX)].concat()
+        let magic = if self.terminal.notes.sided { MAGIC_WITH_SIDES } else { MAGIC };
+        [magic, &head, b"\n", &paint(&self.terminal, usize::MAX)].concat()
     }
 
     /// The screen that a checkpoint was made of; `None` where the bytes are none, or are another version's.
     pub fn restore(bytes: &[u8]) -> Option<Self> {
-        let rest = bytes.strip_prefix(MAGIC)?;
+        let rest = bytes.strip_prefix(MAGIC).or_else(|| bytes.strip_prefix(MAGIC_WITH_SIDES))?;
         let end = memchr::memchr(b'\n', rest)?;
         let head: Head = serde_json::from_slice(&rest[..end]).ok()?;
         let mut screen = Self::new(head.size, head.scrollback);
         let _ = screen.feed(&rest[end + 1..]);
         let terminal = &mut screen.terminal;
-        if head.notes.tabs.len() != terminal.columns() || head.notes.margins != terminal.notes.margins {
+        let (said, painted) = (&head.notes, &terminal.notes);
+        if said.tabs.len() != terminal.columns()
+            || (said.margins, said.sided, said.sides) != (painted.margins, painted.sided, painted.sides)
+            || said.turned.len() != painted.turned.len()
+        {
             return None;
         }
         terminal.notes = head.notes;

@@ -44,7 +44,7 @@ impl<'a> Csi<'a> {
     }
 
     /// A number where 0 means 1.
-    fn count(&self) -> u16 {
+    pub(crate) fn count(&self) -> u16 {
         self.number(0).max(1)
     }
 }
@@ -56,9 +56,18 @@ impl Reading<'_> {
             return self.terminal.act(whole);
         }
         let Some(csi) = Csi::parse(whole) else { return };
+        if self.terminal.notes.sides.is_some() && self.sequence_within(&csi) {
+            return;
+        }
         match (csi.marker, csi.intermediates, csi.action) {
             (0, b"", b'A' | b'F') => self.rise(&csi, -i32::from(csi.count())),
             (0, b"", b'B' | b'e' | b'E') => self.rise(&csi, csi.count().into()),
+            (0, b"", b'D') if self.terminal.wraps_back() => {
+                let most = self.terminal.columns() * self.terminal.rows();
+                for _ in 0..usize::from(csi.count()).min(most) {
+                    self.terminal.back();
+                }
+            }
             (0, b"", b'G' | b'`') => self.terminal.slide(usize::from(csi.count()) - 1),
             (0, b"", b'J') => self.clear(csi.number(0), at),
             (0, b"", b'b') => self.repeat(csi.count()),
@@ -68,11 +77,17 @@ impl Reading<'_> {
                 self.terminal.act(format!("\x1b[{count}{}", csi.action as char).as_bytes());
                 // The grid would still wrap at the next character, wherever the cursor is now.
                 self.terminal.slide(self.terminal.cursor().column.0);
+                self.terminal.confine();
             }
             (0, b"", b'g') => self.clear_tabs(csi.number(0)),
             (b'?', b"", b'W') if csi.number(0) == 5 => self.terminal.reset_tabs(),
             (0, b"", b'r') => self.set_margins(&csi),
+            (0, b"", b's') if self.terminal.notes.sided => self.set_sides(&csi),
             (0, b"", b's') => self.terminal.save_cursor(),
+            (0, b"'", b'}' | b'~') => self.columns(&csi),
+            (0, b"$", b'x') => self.fill_rectangle(&csi),
+            (0, b"$", b'z') => self.erase_rectangle(&csi),
+            (0, b"$", b'v') => self.copy_rectangle(&csi),
             (0, b"", b'u') => self.terminal.restore_cursor(),
             (0, b"", b'M') => {
                 // Lines deleted at the very top go into the scrollback; others are gone.
@@ -179,6 +194,18 @@ impl Reading<'_> {
         }
     }
 
+    fn set_sides(&mut self, csi: &Csi<'_>) {
+        let columns = self.terminal.columns();
+        let left = usize::from(csi.count()) - 1;
+        let right = match csi.number(1) {
+            0 => columns,
+            right => usize::from(right).min(columns),
+        };
+        if left + 1 < right {
+            self.terminal.set_sides(left, right);
+        }
+    }
+
     fn switch(&mut self, mode: u16, on: bool, at: usize) {
         match mode {
             47 | 1047 | 1049 => {
@@ -194,13 +221,15 @@ impl Reading<'_> {
             66 => self.terminal.term.unset_keypad_application_mode(),
             // Clears the screen and its margins.
             3 => {
+                self.terminal.allow_sides(false);
                 self.terminal.set_margins(0, self.terminal.rows());
                 self.terminal.act(if on { b"\x1b[?3h" } else { b"\x1b[?3l" });
             }
-            6 if !on => {
-                self.terminal.act(b"\x1b[?6l");
-                self.terminal.act(b"\x1b[H");
+            6 => {
+                self.terminal.act(if on { b"\x1b[?6h" } else { b"\x1b[?6l" });
+                self.terminal.place(0, 0);
             }
+            69 => self.terminal.allow_sides(on),
             _ => {
                 if !self.terminal.notes.switch(mode, on) {
                     let end = if on { 'h' } else { 'l' };
@@ -247,6 +276,7 @@ impl Reading<'_> {
             12 => return Some(self.terminal.term.cursor_style().blinking),
             25 => TermMode::SHOW_CURSOR,
             66 => TermMode::APP_KEYPAD,
+            69 => return Some(self.terminal.notes.sided),
             47 | 1047 | 1049 => return Some(self.terminal.alternate()),
             1000 => TermMode::MOUSE_REPORT_CLICK,
             1002 => TermMode::MOUSE_DRAG,

@@ -78,6 +78,28 @@ pub(crate) fn heal(row: &mut Row<Cell>) {
     }
 }
 
+/// Blanks a wide character of which only the second half stands behind a column's edge.
+pub(crate) fn part(row: &mut Row<Cell>, at: usize) {
+    let split = 0 < at && at < row.len() && row[Column(at)].flags.contains(Flags::WIDE_CHAR_SPACER);
+    if split {
+        for cell in &mut row[Column(at - 1)..Column(at + 1)] {
+            cell.clear_wide();
+            cell.flags.remove(Flags::WIDE_CHAR_SPACER);
+        }
+    }
+}
+
+/// The character that ends in a column.
+pub(crate) fn ending(row: &Row<Cell>, column: usize) -> Option<Glyph<'_>> {
+    let mut end = 0;
+    glyphs(row)
+        .find(|glyph| {
+            end += glyph.width;
+            end > column
+        })
+        .filter(|_| end == column + 1)
+}
+
 /// Whether the cell was left free by a wide character that did not fit.
 pub(crate) fn is_gap(cell: &Cell) -> bool {
     cell.flags.contains(Flags::LEADING_WIDE_CHAR_SPACER)

@@ -26,11 +26,13 @@
 //! ```
 
 mod ansi;
+mod area;
 mod capture;
 mod changes;
 mod checkpoint;
 mod colour;
 mod csi;
+mod edge;
 mod glyph;
 mod heard;
 mod html;
@@ -41,15 +43,18 @@ mod osc;
 mod place;
 mod queries;
 mod reading;
+mod rectangle;
 mod repaint;
 mod report;
 mod row;
 mod scanner;
 mod screen;
+mod sides;
 mod signal;
 mod span;
 mod style;
 mod terminal;
+mod within;
 
 pub use capture::{Format, What};
 pub use changes::Changes;

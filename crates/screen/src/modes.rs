@@ -1,3 +1,5 @@
+//! Lists the terminal modes that a program has set: paste, mouse, keys, cursor.
+
 use serde::{Deserialize, Serialize};
 
 /// How a program wants its input, and where its cursor is.

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::signal::{Mark, Progress, ShellPhase, Status, StatusState};
 
 /// How many titles a program may put aside.
-const MOST_TITLES: usize = 32;
+const MAX_TITLES: usize = 32;
 /// How many marks are remembered.
-const MOST_MARKS: usize = 512;
+const MAX_MARKS: usize = 512;
 
 /// Modes that only matter to whoever types: they are remembered, and restored by a repaint.
 pub(crate) const REMEMBERED: [u16; 9] = [5, 9, 45, 1015, 1016, 1034, 1036, 1039, 2031];
@@ -33,11 +33,23 @@ pub(crate) struct Notes {
     pub(crate) last: Option<char>,
     /// The first row of the scrolling region, and the one after its last.
     pub(crate) margins: (usize, usize),
+    /// Margins at the sides may be set (DECLRMM).
+    #[serde(default)]
+    pub(crate) sided: bool,
+    /// The first column between the margins at the sides, and the one after the last; `None` where that is all columns.
+    #[serde(default)]
+    pub(crate) sides: Option<(usize, usize)>,
+    /// While there are such margins: whether the text of each row ran on at the right one.
+    #[serde(default)]
+    pub(crate) turned: Vec<bool>,
     pub(crate) tabs: Vec<bool>,
     /// The second character set is in use.
     pub(crate) shifted: bool,
     /// Whether the saved cursor of each screen counts from the margins.
     pub(crate) saved_origin: [bool; 2],
+    /// Where the cursor was that was saved on the alternate screen: the next visit finds it again.
+    #[serde(default)]
+    pub(crate) alternate_saved: (usize, usize),
     /// Marks of the shell, by the number of the row since the screen began.
     marks: VecDeque<(u64, Mark)>,
 }
@@ -66,7 +78,7 @@ impl Notes {
     }
 
     pub(crate) fn push_title(&mut self) {
-        if self.titles.len() == MOST_TITLES {
+        if self.titles.len() == MAX_TITLES {
             self.titles.remove(0);
         }
         self.titles.push(self.title.clone());
@@ -88,7 +100,7 @@ impl Notes {
             // The shell has its terminal back, so whoever reported that has gone.
             self.status = None;
         }
-        if self.marks.len() == MOST_MARKS {
+        if self.marks.len() == MAX_MARKS {
             self.marks.pop_front();
         }
         self.marks.push_back((row, mark));
@@ -106,6 +118,7 @@ impl Notes {
 
     pub(crate) fn resize(&mut self, rows: usize, columns: usize) {
         self.margins = (0, rows);
+        (self.sides, self.turned) = (None, Vec::new());
         let mut at = self.tabs.len();
         self.tabs.resize_with(columns, || {
             at += 1;
@@ -129,19 +142,19 @@ pub(crate) struct Keyboard {
 
 impl Keyboard {
     /// How many a program may push; the oldest go.
-    const DEEPEST: usize = 32;
+    const MAX_DEPTH: usize = 32;
     /// The flags that exist.
-    const ALL: u16 = 0b1_1111;
+    const ALL_FLAGS: u16 = 0b1_1111;
 
     pub(crate) fn flags(&self) -> u8 {
         self.stack.last().copied().unwrap_or(self.base)
     }
 
     pub(crate) fn push(&mut self, flags: u16) {
-        if self.stack.len() == Self::DEEPEST {
+        if self.stack.len() == Self::MAX_DEPTH {
             self.stack.remove(0);
         }
-        self.stack.push((flags & Self::ALL) as u8);
+        self.stack.push((flags & Self::ALL_FLAGS) as u8);
     }
 
     pub(crate) fn pop(&mut self, count: u16) {
@@ -154,7 +167,7 @@ impl Keyboard {
 
     /// Sets, adds (2) or takes away (3).
     pub(crate) fn set(&mut self, flags: u16, how: u16) {
-        let flags = (flags & Self::ALL) as u8;
+        let flags = (flags & Self::ALL_FLAGS) as u8;
         let now = self.stack.last_mut().unwrap_or(&mut self.base);
         *now = match how {
             2 => *now | flags,

@@ -9,9 +9,9 @@ use crate::reading::Reading;
 use crate::signal::{Clipboard, Mark, Progress, ProgressState, Signal, Status, StatusState};
 
 /// The longest title, directory or message that is kept.
-const LONGEST: usize = 4096;
+const MAX_TEXT_LEN: usize = 4096;
 /// The longest link.
-const LONGEST_LINK: usize = 2083;
+const MAX_LINK_LEN: usize = 2083;
 
 impl Reading<'_> {
     pub(crate) fn command(&mut self, body: &[u8], bell: bool, at: usize) {
@@ -113,7 +113,7 @@ impl Reading<'_> {
         let (parameters, uri) = (&rest[..split], &rest[split + 1..]);
         let uri = str::from_utf8(uri)
             .ok()
-            .filter(|uri| !uri.is_empty() && uri.len() <= LONGEST_LINK && !uri.chars().any(char::is_control));
+            .filter(|uri| !uri.is_empty() && uri.len() <= MAX_LINK_LEN && !uri.chars().any(char::is_control));
         let Some(uri) = uri else { return self.terminal.term.set_hyperlink(None) };
         let id = parameters.split(|byte| *byte == b':').find_map(|pair| pair.strip_prefix(b"id="));
         let id = id
@@ -196,7 +196,7 @@ enum Report {
 }
 
 fn report(body: &[u8]) -> Option<Report> {
-    let body = str::from_utf8(body).ok().filter(|body| body.len() <= LONGEST)?;
+    let body = str::from_utf8(body).ok().filter(|body| body.len() <= MAX_TEXT_LEN)?;
     let value = |key: &str| {
         let mut pairs = body.split(':').filter_map(|pair| pair.split_once('='));
         pairs.rfind(|(name, _)| *name == key).map(|(_, value)| value)
@@ -267,8 +267,8 @@ fn path(uri: &[u8]) -> Option<String> {
 fn words(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut words: String = text.chars().filter(|c| !c.is_control()).collect();
-    if words.len() > LONGEST {
-        let end = (0..=LONGEST).rev().find(|at| words.is_char_boundary(*at)).unwrap_or(0);
+    if words.len() > MAX_TEXT_LEN {
+        let end = (0..=MAX_TEXT_LEN).rev().find(|at| words.is_char_boundary(*at)).unwrap_or(0);
         words.truncate(end);
     }
     words.trim().to_owned()

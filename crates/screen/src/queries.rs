@@ -1,3 +1,5 @@
+//! Detects questions to the terminal in output without modelling a screen.
+
 use crate::csi::Csi;
 use crate::report::is_question;
 use crate::scanner::{Scanner, Sink};

@@ -50,15 +50,17 @@ struct Painter {
 impl Painter {
     fn terminal(&mut self, terminal: &Terminal, scrollback: usize) {
         // A terminal that is not quite fresh: no margins, no modes that change what printing means, a clear screen.
-        self.out.push_str("\x1b[0m\x1b]8;;\x1b\\\x1b[r\x1b[?6l\x1b[4l\x1b[20l\x1b[?7h\x1b(B\x0f\x1b[H\x1b[J");
+        self.out.push_str(
+            "\x1b[0m\x1b]8;;\x1b\\\x1b[r\x1b[?69l\x1b[?6l\x1b[4l\x1b[20l\x1b[?7h\x1b(B\x0f\x1b[H\x1b[J",
+        );
         self.colours(terminal);
         let notes = &terminal.notes;
         let primary = terminal.primary();
         self.flow(primary, scrollback);
         self.keyboard(&notes.keyboards[0]);
-        self.saved(primary, notes.saved_origin[0]);
         if terminal.alternate() {
-            self.cursor(primary, &primary.cursor, 0);
+            self.saved(primary, notes.saved_origin[0], 0);
+            self.cursor(primary, &primary.cursor, (0, 0));
             // Both show the alternate screen; the one saves the cursor as well.
             let saves = primary.saved_cursor == primary.cursor && !notes.saved_origin[0];
             self.out.push_str(if saves { "\x1b[?1049h" } else { "\x1b[?1047h" });
@@ -67,9 +69,33 @@ impl Painter {
             let grid = terminal.grid();
             self.flow(grid, 0);
             self.keyboard(&notes.keyboards[1]);
-            self.saved(grid, notes.saved_origin[1]);
         }
+        self.sides(terminal);
         self.rest(terminal);
+    }
+
+    /// The cursor that was saved on the screen that is shown, and the margins at the sides. A terminal that does not know
+    /// such margins saves its cursor instead, so the saved one comes after them wherever it can be made there.
+    fn sides(&mut self, terminal: &Terminal) {
+        let (grid, notes) = (terminal.grid(), &terminal.notes);
+        let cursor = &grid.saved_cursor;
+        let origin = notes.saved_origin[usize::from(terminal.alternate())];
+        let (waits, last) = (cursor.input_needs_wrap, cursor.point.column == grid.last_column());
+        let first = notes.sides.is_none() || (waits && last) || (origin && !waits);
+        if first {
+            self.saved(grid, origin, 0);
+        }
+        if notes.sided {
+            self.out.push_str("\x1b[?69h");
+        }
+        if let Some((left, right)) = notes.sides {
+            let _ = write!(self.out, "\x1b[{};{right}s", left + 1);
+            if !first {
+                // A cursor that nobody has saved.
+                self.out.push_str("\x1b(B\x1b)B\x1b*B\x1b+B\x1b[H\x1b7");
+                self.saved(grid, origin, left);
+            }
+        }
     }
 
     /// The rows as they came: those that have scrolled away scroll away again.
@@ -156,16 +182,15 @@ impl Painter {
         self.look(&Cell::default());
     }
 
-    /// Puts the cursor where one stands, with what it will write next. Rows count from `top`.
-    fn cursor(&mut self, grid: &Grid<Cell>, cursor: &Cursor<Cell>, top: usize) {
+    /// Puts the cursor where one stands, with what it will write next. Rows and columns count from `origin`.
+    fn cursor(&mut self, grid: &Grid<Cell>, cursor: &Cursor<Cell>, (top, left): (usize, usize)) {
         let point = cursor.point;
-        let _ = write!(self.out, "\x1b[{};{}H", point.line.0 - top as i32 + 1, point.column.0 + 1);
-        let row = &grid[point.line];
+        let (line, column) = (point.line.0 - top as i32, point.column.0 - left);
+        let _ = write!(self.out, "\x1b[{};{}H", line + 1, column + 1);
         if cursor.input_needs_wrap
-            && row.last().is_some_and(|cell| !glyph::is_gap(cell))
-            && let Some(last) = glyph::glyphs(row).last()
+            && let Some(last) = glyph::ending(&grid[point.line], point.column.0)
         {
-            // Only a character printed in the last column leaves the cursor waiting there.
+            // Only a character printed in the last column, or at the margin, leaves the cursor waiting there.
             if last.width == 2 {
                 self.out.push_str("\x1b[D");
             }
@@ -185,8 +210,8 @@ impl Painter {
         }
     }
 
-    /// The cursor that the program has saved.
-    fn saved(&mut self, grid: &Grid<Cell>, origin: bool) {
+    /// The cursor that the program has saved. In origin mode columns count from `left`.
+    fn saved(&mut self, grid: &Grid<Cell>, origin: bool, left: usize) {
         let cursor = &grid.saved_cursor;
         if *cursor == Cursor::default() && !origin {
             return;
@@ -194,11 +219,12 @@ impl Painter {
         if origin {
             self.out.push_str("\x1b[?6h");
         }
-        self.cursor(grid, cursor, 0);
+        self.cursor(grid, cursor, (0, if origin { left } else { 0 }));
         self.out.push_str("\x1b7\x1b(B");
         let line = cursor.point.line;
         if cursor.input_needs_wrap
-            && glyph::wrapped(&grid[line])
+            && cursor.point.column == grid.last_column()
+            && grid[line].last().is_some_and(|cell| glyph::wrapped(&grid[line]) && !glyph::is_gap(cell))
             && line < grid.bottommost_line()
             && let Some(next) = glyph::glyphs(&grid[line + 1]).next()
         {
@@ -254,12 +280,11 @@ impl Painter {
         if cursor_style(style) != 2 {
             let _ = write!(self.out, "\x1b[{} q", cursor_style(style));
         }
-        let origin = terminal.mode(TermMode::ORIGIN);
-        if origin {
+        if terminal.mode(TermMode::ORIGIN) {
             self.out.push_str("\x1b[?6h");
         }
         let grid = terminal.grid();
-        self.cursor(grid, &grid.cursor, if origin { top } else { 0 });
+        self.cursor(grid, &grid.cursor, (terminal.bounds().0, terminal.side_bounds().0));
         self.out.push(if notes.shifted { '\x0e' } else { '\x0f' });
         self.modes(terminal);
     }

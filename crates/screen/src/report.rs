@@ -10,7 +10,7 @@ use crate::reading::Reading;
 use crate::style::Style;
 
 /// A cell's size in pixels, as the usual fonts have it.
-const CELL: (usize, usize) = (10, 20);
+const CELL_PIXELS: (usize, usize) = (10, 20);
 
 impl Reading<'_> {
     /// Which terminal this is: one of the second generation, with colours.
@@ -48,16 +48,26 @@ impl Reading<'_> {
                 _ => {}
             },
             (0, b"$", b'p') => {
-                let on = match first {
-                    4 => Some(self.terminal.mode(TermMode::INSERT)),
-                    20 => Some(self.terminal.mode(TermMode::LINE_FEED_NEW_LINE)),
-                    _ => None,
+                let value = match first {
+                    4 => setting(Some(self.terminal.mode(TermMode::INSERT))),
+                    20 => setting(Some(self.terminal.mode(TermMode::LINE_FEED_NEW_LINE))),
+                    // The keyboard is never locked, and what printers and blocks of a form had is not there.
+                    1 | 2 | 5 | 7 | 10 | 11 | 13..=19 => ALWAYS_OFF,
+                    // A terminal echoes nothing by itself.
+                    12 => ALWAYS_ON,
+                    _ => setting(None),
                 };
-                self.reply(format!("\x1b[{first};{}$y", setting(on)));
+                self.reply(format!("\x1b[{first};{value}$y"));
             }
             (b'?', b"$", b'p') => {
-                let on = self.private_mode(first);
-                self.reply(format!("\x1b[?{first};{}$y", setting(on)));
+                let value = match first {
+                    // The width is the viewer's, and scrolling is not smooth.
+                    3 | 4 | 40 | 1001 => ALWAYS_OFF,
+                    // Keys repeat.
+                    8 => ALWAYS_ON,
+                    _ => setting(self.private_mode(first)),
+                };
+                self.reply(format!("\x1b[?{first};{value}$y"));
             }
             (0, b"", b'x') if first <= 1 => self.reply(format!("\x1b[{};1;1;128;128;1;0x", first + 2)),
             (b'?', b"", b'u') => {
@@ -78,13 +88,14 @@ impl Reading<'_> {
 
     fn position(&mut self, marker: &str) {
         let point = self.terminal.cursor();
-        let top = self.terminal.bounds().0 as i32;
-        self.reply(format!("\x1b[{marker}{};{}R", point.line.0 - top + 1, point.column.0 + 1));
+        let (top, left) = (self.terminal.bounds().0 as i32, self.terminal.side_bounds().0);
+        let column = point.column.0.saturating_sub(left) + 1;
+        self.reply(format!("\x1b[{marker}{};{column}R", point.line.0 - top + 1));
     }
 
     pub(crate) fn answer_window(&mut self, what: u16) {
         let (columns, rows) = (self.terminal.columns(), self.terminal.rows());
-        let (width, height) = CELL;
+        let (width, height) = CELL_PIXELS;
         let reply = match what {
             // Neither minimised nor moved.
             11 => "\x1b[1t".to_owned(),
@@ -142,6 +153,10 @@ impl Reading<'_> {
                 let (top, bottom) = self.terminal.notes.margins;
                 format!("{};{bottom}r", top + 1)
             }
+            b"s" => {
+                let (left, right) = self.terminal.sides();
+                format!("{};{right}s", left + 1)
+            }
             b" q" => format!("{} q", cursor_style(self.terminal.term.cursor_style())),
             b"\"p" => "62;1\"p".to_owned(),
             _ => return None,
@@ -158,6 +173,10 @@ pub(crate) fn cursor_style(style: alacritty_terminal::vte::ansi::CursorStyle) ->
     };
     steady - u8::from(style.blinking)
 }
+
+/// A mode that is on for good, and one that is off for good.
+const ALWAYS_ON: u8 = 3;
+const ALWAYS_OFF: u8 = 4;
 
 fn setting(on: Option<bool>) -> u8 {
     match on {

@@ -1,3 +1,5 @@
+//! Defines a row of the screen, and joins wrapped rows into lines.
+
 use alacritty_terminal::grid::{Dimensions, Grid};
 use alacritty_terminal::index::Line;
 use alacritty_terminal::term::cell::Cell;

@@ -1,3 +1,5 @@
+//! Implements the terminal model: feed output, read rows, modes, title and changes.
+
 use alacritty_terminal::index::Line;
 use alacritty_terminal::term::TermMode;
 use wharf_model::Size;

@@ -1,3 +1,5 @@
+//! Defines what programs tell their terminal beside text: title, bell, progress, shell marks.
+
 use serde::{Deserialize, Serialize};
 
 /// What a program told its terminal beside what it painted.

@@ -1,12 +1,14 @@
+//! Clamps a terminal's size and scrollback to what the model affords.
+
 use alacritty_terminal::grid::Dimensions;
 use wharf_model::Size;
 
 /// The widest and the highest screen that is modelled, and how many cells it may have, whatever a terminal claims.
-const WIDEST: u16 = 2048;
-const HIGHEST: usize = 2048;
-const LARGEST: usize = 1 << 20;
+const MAX_COLUMNS: u16 = 2048;
+const MAX_ROWS: usize = 2048;
+const MAX_CELLS: usize = 1 << 20;
 /// How many cells scrollback may take, however wide a row is. A cell is 24 bytes.
-const MOST_CELLS: usize = 4 << 20;
+const MAX_SCROLLBACK_CELLS: usize = 4 << 20;
 
 /// A size for the grid, which needs two columns for a wide character.
 pub(crate) struct Span {
@@ -16,13 +18,13 @@ pub(crate) struct Span {
 
 impl Span {
     pub(crate) fn of(size: Size) -> Self {
-        let columns = usize::from(size.cols.clamp(2, WIDEST));
-        Self { columns, rows: usize::from(size.rows).clamp(1, HIGHEST.min(LARGEST / columns)) }
+        let columns = usize::from(size.cols.clamp(2, MAX_COLUMNS));
+        Self { columns, rows: usize::from(size.rows).clamp(1, MAX_ROWS.min(MAX_CELLS / columns)) }
     }
 
     /// How many rows that scroll away can be kept.
     pub(crate) fn limit(&self, scrollback: usize) -> usize {
-        scrollback.min(MOST_CELLS / self.columns)
+        scrollback.min(MAX_SCROLLBACK_CELLS / self.columns)
     }
 }
 

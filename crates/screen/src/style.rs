@@ -9,7 +9,7 @@ use alacritty_terminal::vte::ansi::{Color, NamedColor, Rgb};
 use crate::colour;
 
 /// What of a cell's flags is a matter of looks.
-const LOOKS: Flags = Flags::INVERSE
+const STYLE_FLAGS: Flags = Flags::INVERSE
     .union(Flags::BOLD)
     .union(Flags::ITALIC)
     .union(Flags::DIM)
@@ -56,7 +56,7 @@ impl Style {
         Self {
             fg: cell.fg,
             bg: cell.bg,
-            flags: cell.flags & LOOKS,
+            flags: cell.flags & STYLE_FLAGS,
             underline: cell.underline_color(),
             link: cell.hyperlink(),
         }
@@ -66,7 +66,7 @@ impl Style {
     pub(crate) fn fits(&self, cell: &Cell) -> bool {
         self.fg == cell.fg
             && self.bg == cell.bg
-            && self.flags == cell.flags & LOOKS
+            && self.flags == cell.flags & STYLE_FLAGS
             && self.underline == cell.underline_color()
             && match (&self.link, cell.extra.is_some()) {
                 (None, false) => true,

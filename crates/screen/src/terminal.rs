@@ -5,15 +5,16 @@ use std::mem;
 use std::time::Duration;
 
 use alacritty_terminal::event::VoidListener;
-use alacritty_terminal::grid::{Dimensions, Grid, Scroll};
+use alacritty_terminal::grid::{Charsets, Cursor, Dimensions, Grid, Scroll};
 use alacritty_terminal::index::{Column, Line, Point};
-use alacritty_terminal::term::cell::{Cell, Flags};
+use alacritty_terminal::term::cell::Cell;
 use alacritty_terminal::term::{Config, Osc52, Term, TermMode};
 use alacritty_terminal::vte::ansi::{
     Handler, NamedPrivateMode, Processor, StandardCharset, TabulationClearMode, Timeout,
 };
 use wharf_model::Size;
 
+use crate::edge::{edge, settle, unwrap_last};
 use crate::glyph;
 use crate::notes::{Notes, default_tabs};
 use crate::place::{self, Place};
@@ -40,7 +41,7 @@ impl Timeout for AtOnce {
 pub(crate) struct Terminal {
     pub(crate) term: Term<VoidListener>,
     /// The primary screen, while the alternate one is shown.
-    away: Option<Grid<Cell>>,
+    pub(crate) away: Option<Grid<Cell>>,
     pub(crate) notes: Notes,
     scrollback: usize,
     /// How many rows may leave the top and be kept.
@@ -126,7 +127,13 @@ impl Terminal {
     pub(crate) fn moved(&mut self, counts: bool) {
         self.tally(counts);
         unwrap_last(self.term.grid_mut());
-        edge(self.term.grid_mut());
+        self.edge();
+    }
+
+    /// See to a cursor that waits at the end of a row.
+    fn edge(&mut self) {
+        let right = self.sides().1;
+        edge(self.term.grid_mut(), right);
     }
 
     /// After cells of the cursor's row have moved or gone.
@@ -158,12 +165,15 @@ impl Terminal {
         let origin = self.mode(TermMode::ORIGIN);
         let grid = self.term.grid_mut();
         alternate.cursor = grid.cursor.clone();
+        let (line, column) = self.notes.alternate_saved;
+        let (line, column) = (line.min(grid.screen_lines() - 1), column.min(grid.columns() - 1));
+        alternate.saved_cursor.point = Point::new(Line(line as i32), Column(column));
         if mode == 1049 {
             grid.saved_cursor = grid.cursor.clone();
             self.notes.saved_origin[0] = origin;
         }
-        self.notes.saved_origin[1] = false;
         self.away = Some(mem::replace(grid, alternate));
+        self.change();
         true
     }
 
@@ -171,10 +181,14 @@ impl Terminal {
     pub(crate) fn leave(&mut self, mode: u16) -> bool {
         let Some(primary) = self.away.take() else { return false };
         let alternate = mem::replace(self.term.grid_mut(), primary);
+        let saved = alternate.saved_cursor.point;
+        self.notes.alternate_saved = (usize::try_from(saved.line.0).unwrap_or(0), saved.column.0);
         if mode != 1049 {
             self.term.grid_mut().cursor = alternate.cursor;
-            edge(self.term.grid_mut());
         }
+        self.change();
+        self.confine();
+        self.edge();
         self.notes.keyboards[1] = crate::notes::Keyboard::default();
         true
     }
@@ -192,15 +206,20 @@ impl Terminal {
         self.anchor();
     }
 
-    /// What `DECSTR` resets: nothing that is on the screen.
+    /// What `DECSTR` resets: nothing that is on the screen, and the cursor stays where it is.
     pub(crate) fn soften(&mut self) {
+        let cursor = &self.grid().cursor;
+        let (point, waits) = (cursor.point, cursor.input_needs_wrap);
         self.act(b"\x1b[4l\x1b[?6l\x1b[?7h\x1b[?25h\x1b[?1l\x1b>\x1b[m");
+        self.allow_sides(false);
         self.set_margins(0, self.rows());
         self.notes.shifted = false;
         self.act(b"\x0f");
         let grid = self.term.grid_mut();
-        grid.cursor.charsets = alacritty_terminal::grid::Charsets::default();
-        grid.saved_cursor = alacritty_terminal::grid::Cursor::default();
+        grid.cursor.charsets = Charsets::default();
+        let waits = waits && point.column == grid.last_column();
+        (grid.cursor.point, grid.cursor.input_needs_wrap) = (point, waits);
+        grid.saved_cursor = Cursor::default();
         self.notes.saved_origin[usize::from(self.away.is_some())] = false;
     }
 
@@ -208,6 +227,7 @@ impl Terminal {
     pub(crate) fn set_margins(&mut self, top: usize, bottom: usize) {
         self.notes.margins = (top, bottom);
         self.term.set_scrolling_region(top + 1, Some(bottom));
+        self.place(0, 0);
     }
 
     pub(crate) fn set_tabs(&mut self, tabs: Vec<bool>) {
@@ -238,10 +258,41 @@ impl Terminal {
             self.term.unset_private_mode(NamedPrivateMode::Origin.into());
         }
         self.term.restore_cursor_position();
-        let (top, bottom) = self.bounds();
-        let point = &mut self.term.grid_mut().cursor.point;
-        point.line = point.line.clamp(Line(top as i32), Line(bottom as i32 - 1));
-        edge(self.term.grid_mut());
+        self.confine();
+        self.edge();
+    }
+
+    /// Moves the cursor one column back. With reverse wrap, the first column follows the last one of a row that runs on.
+    pub(crate) fn back(&mut self) {
+        let (point, first) = (self.cursor(), self.notes.margins.0 as i32);
+        let wraps = self.wraps_back();
+        if wraps && self.grid().cursor.input_needs_wrap {
+            // It stands behind the last column, and goes back onto it.
+            self.slide(usize::MAX);
+        } else if wraps
+            && point.column == 0
+            && point.line > first
+            && glyph::wrapped(&self.grid()[point.line - 1])
+        {
+            self.climb(-1);
+            self.slide(usize::MAX);
+        } else {
+            self.term.backspace();
+        }
+    }
+
+    /// Whether going back goes on in the row above.
+    pub(crate) fn wraps_back(&self) -> bool {
+        self.notes.switched(45) == Some(true) && self.mode(TermMode::LINE_WRAP)
+    }
+
+    /// Fills the screen for somebody who adjusts it: margins and the cursor go back to where they begin.
+    pub(crate) fn align(&mut self) {
+        self.act(b"\x1b[?6l");
+        self.allow_sides(false);
+        self.set_margins(0, self.rows());
+        self.act(b"\x1b#8");
+        self.moved(false);
     }
 
     /// The rows that the cursor may be on, where it is addressed absolutely.
@@ -284,6 +335,7 @@ impl Terminal {
             return;
         }
         self.limit = span.limit(self.scrollback);
+        self.narrow(None);
         // The terminal resizes, and reflows, what it takes for its primary screen.
         if let Some(away) = &mut self.away {
             mem::swap(self.term.grid_mut(), away);
@@ -319,46 +371,6 @@ impl Terminal {
         self.term.grid_mut().truncate();
         if let Some(away) = &mut self.away {
             away.truncate();
-        }
-    }
-}
-
-/// Puts the cursors back onto the grid, and drops a pending wrap that is no longer at its edge.
-fn settle(grid: &mut Grid<Cell>) {
-    let (last_row, last) = (grid.screen_lines() as i32 - 1, grid.columns() - 1);
-    // Where the saved one belongs in the text nobody knows any more.
-    grid.saved_cursor.input_needs_wrap = false;
-    for cursor in [&mut grid.cursor, &mut grid.saved_cursor] {
-        cursor.point.line = cursor.point.line.clamp(Line(0), Line(last_row));
-        cursor.point.column = cursor.point.column.min(Column(last));
-        if cursor.input_needs_wrap && cursor.point.column < Column(last) {
-            cursor.input_needs_wrap = false;
-            cursor.point.column += 1;
-        }
-    }
-    for row in 0..=last_row {
-        glyph::heal(&mut grid[Line(row)]);
-    }
-    edge(grid);
-    unwrap_last(grid);
-}
-
-fn unwrap_last(grid: &mut Grid<Cell>) {
-    let last = grid.bottommost_line();
-    if glyph::wrapped(&grid[last])
-        && let Some(cell) = grid[last].last_mut()
-    {
-        cell.flags.remove(Flags::WRAPLINE);
-    }
-}
-
-/// A cursor that waits at the end of a row: the row does not run on, and has a character there.
-fn edge(grid: &mut Grid<Cell>) {
-    if grid.cursor.input_needs_wrap {
-        let line = grid.cursor.point.line;
-        if let Some(cell) = grid[line].last_mut() {
-            cell.flags.remove(Flags::WRAPLINE);
-            grid.cursor.input_needs_wrap = !glyph::is_gap(&*cell);
         }
     }
 }

@@ -1,3 +1,5 @@
+//! Holds what all routes share: the engine, the lists, and work under way.
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
@@ -17,6 +19,8 @@ pub(crate) struct App {
     pub(crate) brief: List,
     pub(crate) rows: List,
     pub(crate) started: Millis,
+    /// The hard limits that sessions on this host inherit, in words.
+    pub(crate) hard_limits: Vec<String>,
     writers: Mutex<HashMap<SessionId, Weak<tokio::sync::Mutex<()>>>>,
 }
 
@@ -30,6 +34,7 @@ impl App {
             brief: List::brief(),
             rows: List::rows(),
             started: SystemTime::now().into(),
+            hard_limits: wharf_boundary::limits::lowered().iter().map(ToString::to_string).collect(),
             writers: Mutex::default(),
         }
     }

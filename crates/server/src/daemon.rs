@@ -1,50 +1,51 @@
+//! Runs the daemon: opens the engine, listens, serves, and ends on signals.
+
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use wharf_api::private_directory;
 use wharf_backend::Backend;
-use wharf_container::{ContainerBackend, Flavour, Images};
 use wharf_engine::{Config, Engine};
+use wharf_holder::linux::origin;
 use wharf_local::LocalBackend;
 use wharf_model::{Code, Failure, Home};
-use wharf_nix::NixEnvironment;
-use wharf_sandbox::SandboxEnvironment;
-use wharf_tmux::TmuxBackend;
 
 use crate::app::App;
 use crate::gate::Gate;
 use crate::listener::Listener;
+use crate::own_log::OwnLog;
 use crate::ready::Ready;
+use crate::rights::Callers;
 use crate::work::Work;
-use crate::{linux, notify, order, routes, serve, sidecar};
+use crate::{linux, naming, notify, order, places, routes, serve, sidecar};
+
+/// How long what still looks at files may take after everything else has ended.
+const LAST_LOOKS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What a daemon's backends may need to know of the process that they are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
-    /// The soft limit of descriptors that the daemon was started with, and that its sessions must get back;
-    /// none where there is no limit.
+    /// The soft limit of descriptors for its sessions: what the daemon was started with, or an ordinary number where
+    /// that is lower; none where there is no limit.
     pub descriptor_limit: Option<u64>,
 }
 
 /// Runs the daemon of an instance in the foreground until it is asked to end. Sessions go on after it.
 /// Returns the process's exit code.
 ///
-/// Its sessions run on this host, by themselves or in panes of tmux, or in containers. [`run_with`] takes other places.
+/// Its sessions run on this host, by themselves or in panes of tmux, or in containers, as far as this
+/// build has them. [`run_with`] takes other places.
 pub fn run(home: &Home) -> u8 {
     let local = OnceLock::new();
     let backends = |process: Process| {
         let options =
             wharf_local::Options { descriptors: process.descriptor_limit, ..wharf_local::Options::new(home) };
-        let panes =
-            wharf_tmux::Options { descriptors: process.descriptor_limit, ..wharf_tmux::Options::new(home) };
         let local = Arc::clone(local.get_or_init(|| Arc::new(LocalBackend::new(options))));
-        let engine = |flavour| {
-            let options = wharf_container::Options::new(flavour, home);
-            Arc::new(ContainerBackend::new(options)) as Arc<dyn Backend>
-        };
-        let (docker, podman) = (engine(Flavour::Docker), engine(Flavour::Podman));
-        Ok(vec![local as Arc<dyn Backend>, Arc::new(TmuxBackend::new(panes)), docker, podman])
+        let mut all = vec![local as Arc<dyn Backend>];
+        all.extend(places::backends(home, process.descriptor_limit));
+        Ok(all)
     };
     // Only once the instance is ours: a daemon that loses the race for it must leave nothing.
     finish(start(home, backends, || {
@@ -77,13 +78,18 @@ fn start(
     let ready = Ready::from_env();
     log_to_stderr();
     match open(home, backends) {
-        Ok((runtime, daemon)) => runtime.block_on(async {
-            end_on_signals(daemon.stopper())?;
-            ready.ready();
-            once_ready();
-            daemon.run().await;
-            Ok(())
-        }),
+        Ok((runtime, daemon)) => {
+            let ended = runtime.block_on(async {
+                end_on_signals(daemon.stopper())?;
+                ready.ready();
+                once_ready();
+                daemon.run().await;
+                Ok(())
+            });
+            // All is written. What still waits for a file system that does not answer must not keep a daemon here.
+            runtime.shutdown_timeout(LAST_LOOKS_TIMEOUT);
+            ended
+        }
         Err(failure) => {
             ready.failed(&failure);
             Err(failure)
@@ -95,8 +101,10 @@ fn open(
     home: &Home,
     backends: impl FnOnce(Process) -> Result<Vec<Arc<dyn Backend>>, Failure>,
 ) -> Result<(Runtime, Daemon), Failure> {
-    linux::reset_signals().map_err(|error| Failure::system("cannot set up signals", &error))?;
-    let process = Process { descriptor_limit: linux::raise_descriptor_limit() };
+    let descriptor_limit =
+        linux::settle().map_err(|error| Failure::system("cannot set up signals", &error))?;
+    linux::check_limits(&wharf_boundary::limits::lowered(), wharf_api::inherits_limits())?;
+    let process = Process { descriptor_limit };
     // One thread: what the daemon does is short, sessions' output does not pass through it, and a second
     // thread would only add wake-ups and memory.
     let runtime = Builder::new_current_thread()
@@ -134,13 +142,13 @@ impl Daemon {
         private_directory(home.state())?;
         let mut config = Config::new(home.clone(), backends);
         config.hook_command = own_program().map(|program| vec![program, "hook".to_owned()]);
-        config.inner_hook_command = Some(wharf_container::hook_command());
+        #[cfg(feature = "docker")]
+        {
+            config.inner_hook_command = Some(wharf_container::hook_command());
+        }
         config.auto = order::of(home);
-        config.environments = vec![
-            Arc::new(NixEnvironment::new(home)),
-            Arc::new(SandboxEnvironment::new(wharf_local::holder_program())),
-            Arc::new(Images::new(home)),
-        ];
+        config.naming = naming::of(home);
+        config.environments = places::environments(home);
         let engine = Engine::open(config)
             .await
             .map_err(|failure| if failure.code == Code::Locked { locked(&failure) } else { failure })?;
@@ -168,8 +176,11 @@ impl Daemon {
     pub async fn run(self) {
         let rules = notify::Rules::of(self.engine.home());
         let witness = tokio::spawn(notify::witness(self.engine.clone(), rules, self.work.clone()));
-        let events = tokio::spawn(sidecar::serve(self.events, self.engine.clone(), self.work.clone()));
-        serve::serve(self.listener, self.gate, self.work).await;
+        origin::keep_reserve();
+        let callers = Callers::new(self.engine.clone());
+        let events = sidecar::serve(self.events, self.engine.clone(), callers.clone(), self.work.clone());
+        let events = tokio::spawn(events);
+        serve::serve(self.listener, callers, self.gate, self.work).await;
         // Both have heard of the end as well.
         let _ = tokio::join!(witness, events);
         self.engine.close().await;
@@ -206,11 +217,8 @@ fn log_to_stderr() {
         .with_env_var("WHARF_LOG")
         .from_env_lossy();
     // Somebody who embeds the daemon may have set another up.
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(false)
-        .with_writer(std::io::stderr)
-        .try_init();
+    let _ =
+        tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(|| OwnLog).try_init();
 }
 
 /// This program, for agents to call; nothing where its path is not one that a settings file can hold.

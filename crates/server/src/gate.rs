@@ -1,3 +1,5 @@
+//! Checks every request's peer, host and origin before any route sees it.
+
 use std::convert::Infallible;
 
 use axum::Router;
@@ -9,6 +11,8 @@ use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use wharf_api::linux::Peer;
 use wharf_model::{Code, Failure};
+
+use crate::rights::Rights;
 
 /// The one way in: every listener serves a gate, and only what passes it reaches a route.
 ///
@@ -31,6 +35,7 @@ impl Gate {
     pub(crate) async fn answer(
         self,
         peer: Peer,
+        rights: Rights,
         mut request: Request<Incoming>,
     ) -> Result<Response<Body>, Infallible> {
         if let Err(failure) = admit(peer, request.headers()) {
@@ -38,6 +43,7 @@ impl Gate {
             return Ok(crate::refusal::Refusal::from(failure).into_response());
         }
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(rights);
         self.routes.call(request).await
     }
 }

@@ -1,3 +1,5 @@
+//! Writes the list of sessions as text, and reuses what has not changed.
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +17,7 @@ pub(crate) struct List {
 }
 
 /// A longer list is a history that somebody looks through; keeping its text would cost more than it saves.
-const MOST: usize = 4096;
+const MAX_KEPT_SESSIONS: usize = 4096;
 
 /// A JSON array.
 const ARRAY: [&str; 3] = ["[", ",", "]"];
@@ -67,7 +69,7 @@ impl List {
         text.extend_from_slice(after);
         let text = Bytes::from(text);
         written.trim(&sessions);
-        written.whole = (sessions.len() <= MOST).then(|| (sessions, text.clone()));
+        written.whole = (sessions.len() <= MAX_KEPT_SESSIONS).then(|| (sessions, text.clone()));
         Ok(text)
     }
 
@@ -80,7 +82,7 @@ impl List {
 impl Written {
     /// Forgets sessions that were removed. A filtered list leaves the others alone.
     fn trim(&mut self, sessions: &[Arc<Session>]) {
-        if sessions.len() > MOST {
+        if sessions.len() > MAX_KEPT_SESSIONS {
             self.parts.clear();
         } else if self.parts.len() > 2 * sessions.len() + 64 {
             self.parts = sessions.iter().filter_map(|session| self.parts.remove_entry(&session.id)).collect();
@@ -147,8 +149,13 @@ mod tests {
             copy_to: None,
             environment: Vec::new(),
             chosen: None,
+            project: None,
             guest: None,
             paused: false,
+            suspended: false,
+            mounts: Vec::new(),
+            container: None,
+            pins: Vec::new(),
         }
     }
 

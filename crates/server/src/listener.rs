@@ -1,3 +1,5 @@
+//! Listens on the daemon's socket, and makes its file again where it was deleted.
+
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -23,9 +25,9 @@ pub(crate) struct Listener {
 type File = (u64, u64);
 
 /// How often the socket's file is looked at. It costs one system call.
-const LOOK: Duration = Duration::from_secs(1);
+const SOCKET_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long to wait when no descriptor is left for a connection.
-const EXHAUSTED: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Another daemon listens in this one's place.
 pub(crate) struct Replaced {
@@ -36,7 +38,7 @@ impl Listener {
     /// Listens. The caller holds the instance's lock: a socket that is in the place is stale.
     pub(crate) fn bind(path: &Path, engine: Engine) -> Result<Self, Failure> {
         let socket = bind(path)?;
-        let mut look = tokio::time::interval_at(Instant::now() + LOOK, LOOK);
+        let mut look = tokio::time::interval_at(Instant::now() + SOCKET_POLL_INTERVAL, SOCKET_POLL_INTERVAL);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self { path: path.to_owned(), engine, socket, file: file(path), look })
     }
@@ -50,7 +52,7 @@ impl Listener {
                     Err(error) => {
                         tracing::warn!("cannot accept a connection: {error}");
                         // Out of descriptors, most often: those who ask next wait until one is free.
-                        tokio::time::sleep(EXHAUSTED).await;
+                        tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
                     }
                 },
                 _ = self.look.tick() => self.look()?,

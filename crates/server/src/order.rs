@@ -1,7 +1,5 @@
 //! The order in which `auto` tries backends: `backends.auto` in the configuration file.
 
-use std::fs;
-use std::io;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -29,13 +27,9 @@ pub(crate) fn of(home: &Home) -> Order {
 
 fn read(home: &Home) -> Result<Vec<String>, Failure> {
     let path = home.config_file();
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(Vec::new());
-        }
-        Err(error) => return Err(Failure::system(format_args!("cannot read {}", path.display()), &error)),
-    };
+    let read = wharf_boundary::read_config(&path)
+        .map_err(|error| Failure::system(format_args!("cannot read {}", path.display()), &error))?;
+    let Some(text) = read else { return Ok(Vec::new()) };
     let file: File = toml::from_str(&text).map_err(|error| {
         Failure::new(Code::Invalid, format!("{}: {}", path.display(), error.message().trim()))
             .hint("[backends] has auto = [\"local\", \"tmux\", …]")
@@ -45,6 +39,8 @@ fn read(home: &Home) -> Result<Vec<String>, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,8 +1,10 @@
+//! Tells the process that started the daemon whether it is ready.
+
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
-use wharf_api::daemon::{READY, READY_MARK};
+use wharf_api::daemon::{READY_FD_VARIABLE, READY_MARK};
 use wharf_model::Failure;
 
 /// Where a daemon tells its starter that it is ready, or why not.
@@ -11,7 +13,7 @@ pub(crate) struct Ready(Option<File>);
 impl Ready {
     /// The descriptor that the starter named, if it did.
     pub(crate) fn from_env() -> Self {
-        let number = std::env::var(READY)
+        let number = std::env::var(READY_FD_VARIABLE)
             .ok()
             .and_then(|text| text.parse::<RawFd>().ok())
             .filter(|fd| *fd == 0 || *fd > 2);

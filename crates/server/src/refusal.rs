@@ -1,3 +1,5 @@
+//! Turns a failure into an HTTP answer with a problem document.
+
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use wharf_api::Problem;

@@ -1,3 +1,5 @@
+//! Accepts HTTP connections within limits, and finishes answers before the daemon ends.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,20 +12,21 @@ use wharf_api::linux::{self, Peer};
 
 use crate::gate::Gate;
 use crate::listener::Listener;
+use crate::rights::{Callers, Rights};
 use crate::work::Work;
 
 /// How many connections there may be. Further ones are closed at once: each `wharf wait` holds one.
-const MOST: usize = 8192;
+const MAX_CONNECTIONS: usize = 8192;
 /// How long a client may take to send a request's head, and may stay without asking anything.
-const HEAD: Duration = Duration::from_secs(30);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How large a request's head may be.
-const LARGEST_HEAD: usize = 64 << 10;
+const MAX_HEADER_LEN: usize = 64 << 10;
 /// How long the answers that are under way may take once the daemon is asked to end.
-const PATIENCE: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Takes connections until the daemon is asked to end, then answers what is under way.
-pub(crate) async fn serve(mut listener: Listener, gate: Gate, work: Work) {
-    let room = Arc::new(Semaphore::new(MOST));
+pub(crate) async fn serve(mut listener: Listener, callers: Callers, gate: Gate, work: Work) {
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let stream = tokio::select! {
             () = work.stopping() => break,
@@ -37,39 +40,41 @@ pub(crate) async fn serve(mut listener: Listener, gate: Gate, work: Work) {
             },
         };
         let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
-            tracing::warn!("{MOST} connections are open: one more is refused");
+            tracing::warn!("{MAX_CONNECTIONS} connections are open: one more is refused");
             continue;
         };
         match linux::peer(&stream) {
             Ok(peer) => {
-                let (gate, work) = (gate.clone(), work.clone());
+                let (callers, gate, work) = (callers.clone(), gate.clone(), work.clone());
+                let pidfd = Peer::pidfd(&stream);
                 tokio::spawn(async move {
                     let _place = place;
-                    connection(stream, peer, gate, work).await;
+                    let rights = callers.rights(peer, pidfd).await;
+                    connection(stream, (peer, rights), gate, work).await;
                 });
             }
             Err(error) => tracing::warn!("a connection without credentials is refused: {error}"),
         }
     }
     drop(listener);
-    let all = u32::try_from(MOST).expect("the number is small");
+    let all = u32::try_from(MAX_CONNECTIONS).expect("the number is small");
     let answered = async {
         work.done().await;
         // Every connection has gone once all places are free.
         let _ = room.acquire_many(all).await;
     };
-    if tokio::time::timeout(PATIENCE, answered).await.is_err() {
+    if tokio::time::timeout(SHUTDOWN_TIMEOUT, answered).await.is_err() {
         tracing::warn!("{} requests are left unfinished", work.len());
     }
 }
 
-async fn connection(stream: UnixStream, peer: Peer, gate: Gate, work: Work) {
-    let service = service_fn(move |request| gate.clone().answer(peer, request));
+async fn connection(stream: UnixStream, (peer, rights): (Peer, Rights), gate: Gate, work: Work) {
+    let service = service_fn(move |request| gate.clone().answer(peer, rights.clone(), request));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .max_header_size(LARGEST_HEAD)
-        .max_buf_size(LARGEST_HEAD)
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_header_size(MAX_HEADER_LEN)
+        .max_buf_size(MAX_HEADER_LEN)
         .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);

@@ -1,3 +1,5 @@
+//! Finishes requests whose client has left, and lets the daemon wait for them.
+
 use tokio::sync::watch;
 use wharf_model::{Code, Failure};
 

@@ -1,3 +1,5 @@
+//! Defines the store's errors: a full disk, a bad file, or another program's.
+
 use std::path::PathBuf;
 
 /// Why the store could not be opened or asked.
@@ -11,6 +13,9 @@ pub enum StoreError {
         /// What the system said.
         error: std::io::Error,
     },
+    /// Something that is no file of ours stands in its place.
+    #[error("the store is no file of ours: {0}")]
+    NoFile(std::io::Error),
     /// The database refused.
     #[error("the store refused: {0}")]
     Database(#[from] rusqlite::Error),
@@ -25,7 +30,28 @@ pub enum StoreError {
     Closed,
 }
 
+/// What SQLite says where the file that its readers share finds no room: the first thing that it makes.
+const IOERR_SHMSIZE: i32 = 4874;
+
 impl StoreError {
+    /// Whether the disk has no room for it.
+    pub fn is_full(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        let full = |error: &rusqlite::Error| {
+            error.sqlite_error().is_some_and(|error| {
+                error.code == rusqlite::ErrorCode::DiskFull || error.extended_code == IOERR_SHMSIZE
+            })
+        };
+        match self {
+            Self::File { error, .. } | Self::NoFile(error) => {
+                matches!(error.kind(), StorageFull | QuotaExceeded)
+            }
+            Self::Database(error) => full(error),
+            Self::Schema(rusqlite_migration::Error::RusqliteError { err, .. }) => full(err),
+            Self::Schema(_) | Self::Foreign(_) | Self::Closed => false,
+        }
+    }
+
     /// Whether the file itself is bad, so that only a new one helps.
     pub(crate) fn is_bad_file(&self) -> bool {
         use rusqlite_migration::{Error, MigrationDefinitionError};
@@ -33,7 +59,8 @@ impl StoreError {
             Self::Database(error) => bad_code(error),
             Self::Schema(Error::RusqliteError { err, .. }) => bad_code(err),
             Self::Schema(Error::MigrationDefinition(MigrationDefinitionError::DatabaseTooFarAhead))
-            | Self::Foreign(_) => true,
+            | Self::Foreign(_)
+            | Self::NoFile(_) => true,
             Self::Schema(_) | Self::File { .. } | Self::Closed => false,
         }
     }

@@ -1,7 +1,9 @@
+//! Reads and writes one session's row in the database.
+
 use std::collections::BTreeMap;
 
 use rusqlite::types::Type;
-use wharf_model::{ExitRecord, Millis, Name, SessionId, State};
+use wharf_model::{ExitRecord, Group, Millis, Name, SessionId, State};
 
 /// One session, as far as the store knows it.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,7 +13,7 @@ pub struct Row {
     /// Its name; a later session may have taken it over.
     pub name: Name,
     /// Its group.
-    pub group: Option<Name>,
+    pub group: Option<Group>,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// Its backend.
@@ -46,7 +48,7 @@ impl Row {
             .execute(rusqlite::params![
                 self.id.as_str(),
                 self.name.as_str(),
-                self.group.as_ref().map(Name::as_str),
+                self.group.as_ref().map(Group::as_str),
                 (!self.labels.is_empty()).then(|| json(&self.labels)),
                 self.backend,
                 self.state.as_str(),

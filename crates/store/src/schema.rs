@@ -1,6 +1,8 @@
+//! Creates the database's schema and migrates older ones forward.
+
 use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 use rusqlite_migration::{M, Migrations};
 
 use crate::StoreError;
@@ -27,7 +29,11 @@ const STEPS: &[M<'static>] = &[M::up(
 
 /// Opens a file and brings its schema up to date.
 pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
-    let mut connection = Connection::open(path)?;
+    let flags = OpenFlags::default() | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    // The flag refuses links on the way too, and those above the directory are the user's own.
+    let whole = path.parent().and_then(|dir| dir.canonicalize().ok()).zip(path.file_name());
+    let whole = whole.map_or_else(|| path.to_owned(), |(dir, name)| dir.join(name));
+    let mut connection = Connection::open_with_flags(whole, flags)?;
     connection.busy_timeout(std::time::Duration::from_secs(2))?;
     // Before anything is written: what is not ours is not to be changed.
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;

@@ -1,11 +1,13 @@
+//! Opens the store, answers queries, and puts a bad file aside.
+
 use std::fs;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, OptionalExtension};
+use wharf_boundary::{Dir, is_hostile};
 use wharf_model::{Millis, SessionId};
 
 use crate::row::COLUMNS;
@@ -40,9 +42,10 @@ struct Inner {
 }
 
 impl Store {
-    /// Opens the store at `path`, or makes one. A file that cannot be read is renamed, never overwritten.
+    /// Opens the store at `path`, or makes one. A file that cannot be read is renamed, never overwritten; so is whatever
+    /// stands in the place of the file and is none. The directory is the caller's alone.
     pub fn open(path: &Path) -> Result<(Self, Opened), StoreError> {
-        let there = fs::metadata(path).is_ok_and(|file| file.len() > 0);
+        let there = fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
         let (connection, opened) = match attempt(path) {
             Ok(connection) => (connection, if there { Opened::Ready } else { Opened::Fresh }),
             Err(error) if error.is_bad_file() => {
@@ -182,18 +185,33 @@ impl Drop for Inner {
 
 fn attempt(path: &Path) -> Result<Connection, StoreError> {
     let named = |error| StoreError::File { path: path.to_owned(), error };
-    // Made by us first, so that it is private whatever the umask says; SQLite gives its other files the same mode.
-    let mut options = fs::OpenOptions::new();
-    let file =
-        options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path).map_err(named)?;
-    file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(named)?;
-    drop(file);
+    check_files(path).map_err(|error| match error {
+        error if is_hostile(&error) => StoreError::NoFile(error),
+        error => named(error),
+    })?;
     let connection = schema::open(path)?;
     // A file with holes opens well; reading the index that every start needs finds most of them.
     connection.query_row("SELECT count(*), max(ended) FROM sessions WHERE over = 0", [], |_| Ok(()))?;
     connection.query_row("SELECT count(id) FROM sessions WHERE over = 1", [], |_| Ok(()))?;
     connection.query_row(&format!("SELECT {COLUMNS} FROM sessions LIMIT 1"), [], Row::read).optional()?;
     Ok(connection)
+}
+
+/// Looks that the database and what SQLite keeps beside it are files of ours, and makes the first. SQLite opens by paths,
+/// in a directory where nobody else changes names.
+fn check_files(path: &Path) -> std::io::Result<()> {
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    };
+    let dir = Dir::open(dir)?;
+    for suffix in ["-wal", "-shm", "-journal"] {
+        let beside = format!("{name}{suffix}");
+        if dir.kind(&beside)?.is_some() {
+            dir.open_or_make_file(&beside, 0o600)?;
+        }
+    }
+    // Made by us first, so that it is private whatever the umask says; SQLite gives its other files the same mode.
+    dir.open_or_make_file(name, 0o600).map(drop)
 }
 
 /// Renames a bad file and what belongs to it.
@@ -206,12 +224,16 @@ pub(crate) fn put_aside(path: &Path) -> Result<PathBuf, StoreError> {
     };
     let named = |stamp: u64| beside(path, &format!(".bad-{stamp}"));
     let mut stamp = now;
-    while named(stamp).exists() {
+    while fs::symlink_metadata(named(stamp)).is_ok() {
         stamp += 1;
     }
     let aside = named(stamp);
-    fs::rename(path, &aside).map_err(|error| StoreError::File { path: path.to_owned(), error })?;
-    for suffix in ["-wal", "-shm"] {
+    match fs::rename(path, &aside) {
+        // What belongs to it is bad.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        renamed => renamed.map_err(|error| StoreError::File { path: path.to_owned(), error })?,
+    }
+    for suffix in ["-wal", "-shm", "-journal"] {
         // Most often there are none.
         let _ = fs::rename(beside(path, suffix), beside(&aside, suffix));
     }

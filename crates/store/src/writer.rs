@@ -1,3 +1,5 @@
+//! Runs the thread that owns the database: batches changes and retries failed writes.
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,12 +12,12 @@ use crate::{Row, StoreError, schema, store};
 
 /// The most sessions that wait to be written. Past it the oldest are dropped: their directories are the truth,
 /// and the next opening finds them there.
-const MOST_PENDING: usize = 65_536;
+const MAX_PENDING: usize = 65_536;
 /// The first and the longest wait before a failed write is tried again.
-const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
+const RETRY_BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 
 /// How long changes gather before they are written together: a start does not share its processor with us.
-const GATHER: Duration = Duration::from_millis(200);
+const BATCH_DELAY: Duration = Duration::from_millis(200);
 
 /// A question that is answered after everything that was queued before it.
 pub(crate) type Question = Box<dyn FnOnce(&Connection) + Send>;
@@ -53,7 +55,7 @@ impl Mailbox {
 
     pub(crate) fn change(&self, id: SessionId, change: Change) {
         let mut queue = self.lock();
-        if queue.changes.len() >= MOST_PENDING && !queue.changes.contains_key(&id) {
+        if queue.changes.len() >= MAX_PENDING && !queue.changes.contains_key(&id) {
             queue.changes.pop_first();
             if !std::mem::replace(&mut queue.dropped, true) {
                 tracing::error!("the store is far behind: the oldest changes are left to the next start");
@@ -86,7 +88,8 @@ impl Writer {
         loop {
             let mut queue = self.mailbox.lock();
             loop {
-                let gathered = queue.since.map(|since| if queue.removed { since } else { since + GATHER });
+                let gathered =
+                    queue.since.map(|since| if queue.removed { since } else { since + BATCH_DELAY });
                 let at = retry.map(|(at, _)| at).or(gathered);
                 let due = at.is_none_or(|at| Instant::now() >= at);
                 let urgent = !queue.questions.is_empty() || !queue.flushes.is_empty() || queue.closed;
@@ -144,7 +147,7 @@ impl Writer {
         changes: BTreeMap<SessionId, Change>,
         retry: Option<(Instant, Duration)>,
     ) -> (Instant, Duration) {
-        let wait = retry.map_or(RETRY.0, |(_, wait)| (wait * 2).min(RETRY.1));
+        let wait = retry.map_or(RETRY_BACKOFF.0, |(_, wait)| (wait * 2).min(RETRY_BACKOFF.1));
         tracing::warn!(%error, ?wait, "the store could not be written; it is tried again");
         let mut queue = self.mailbox.lock();
         for (id, change) in changes {

@@ -1,3 +1,5 @@
+//! Lists the real agents of the suite: packages, versions and arguments.
+
 /// A real agent: where it comes from and what the suite must know to run it.
 pub(crate) struct Agent {
     /// Its name, here and as a profile.

@@ -1,3 +1,5 @@
+//! Lists the cases that are played with every real agent.
+
 use anyhow::Result;
 
 use super::stage::Stage;

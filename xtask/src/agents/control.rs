@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use super::case::Verdict;
 use super::stage::Stage;
 
-const SOON: Duration = Duration::from_secs(20);
+const STATE_TIMEOUT: Duration = Duration::from_secs(20);
 
 const NO_TOOLS: Verdict = Verdict::Absent("it runs no commands");
 
@@ -17,7 +17,7 @@ fn long_turn(stage: &mut Stage) -> Result<()> {
     let expected = stage.expected(&text)?;
     stage.send(&text, &[])?.confirmed()?;
     stage.got(&[expected])?;
-    stage.until("working", SOON)?;
+    stage.until("working", STATE_TIMEOUT)?;
     stage.until_words()
 }
 
@@ -35,7 +35,7 @@ fn holds(stage: &mut Stage, directive: &str) -> Result<Verdict> {
     let expected = stage.expected(&text)?;
     stage.send(&text, &[])?.confirmed()?;
     stage.got(&[expected])?;
-    stage.until("working", SOON)?;
+    stage.until("working", STATE_TIMEOUT)?;
     let until = Instant::now() + Duration::from_secs(4);
     while Instant::now() < until {
         let shown = stage.show()?;
@@ -48,7 +48,7 @@ fn holds(stage: &mut Stage, directive: &str) -> Result<Verdict> {
         std::thread::sleep(Duration::from_millis(50));
     }
     stage.settle()?;
-    ensure!(until.elapsed() < SOON, "the turn was over long before the state said so");
+    ensure!(until.elapsed() < STATE_TIMEOUT, "the turn was over long before the state said so");
     Ok(Verdict::Passed)
 }
 
@@ -56,10 +56,10 @@ fn holds(stage: &mut Stage, directive: &str) -> Result<Verdict> {
 fn stopped(stage: &mut Stage, cut: usize) -> Result<Verdict> {
     let asked = Instant::now();
     if stage.agent().hangs_up {
-        ensure!(stage.cut_after(cut, SOON), "the turn was not stopped");
+        ensure!(stage.cut_after(cut, STATE_TIMEOUT), "the turn was not stopped");
     }
     stage.settle()?;
-    ensure!(asked.elapsed() < SOON, "the turn ran on");
+    ensure!(asked.elapsed() < STATE_TIMEOUT, "the turn ran on");
     super::messages::one_line(stage)
 }
 
@@ -93,7 +93,7 @@ fn question(stage: &mut Stage) -> Result<String> {
     let expected = stage.expected(&text)?;
     stage.send(&text, &[])?.confirmed()?;
     stage.got(&[expected])?;
-    stage.until("asking", SOON)?;
+    stage.until("asking", STATE_TIMEOUT)?;
     let shown = stage.show()?;
     ensure!(shown["state"] == "asking", "the state is {} and not asking", shown["state"]);
     Ok(file)

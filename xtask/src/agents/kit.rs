@@ -1,24 +1,25 @@
+//! Installs the real agents below `target`, and finds their programs.
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
 use super::agent::{Agent, Package};
-use crate::step::{has, output, step};
+use super::npm;
+use crate::step::{output, root, step};
 
-/// Where the agents are installed: a cache of the user's, one directory a version.
+/// Where the agents are installed: beside what is built here, one directory a version. Nothing of it is in the user's HOME.
 pub(crate) struct Kit {
     dir: PathBuf,
     latest: bool,
 }
 
 impl Kit {
-    /// The cache. `latest` takes the newest version of each agent and not the one that the profiles were written against.
-    pub(crate) fn new(latest: bool) -> Result<Self> {
-        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
-        let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
-        let dir = cache.or_else(home).context("neither XDG_CACHE_HOME nor HOME is set")?.join("wharf-agents");
-        Ok(Self { dir, latest })
+    /// The directory. `latest` takes the newest version of each agent and not the one that the profiles were written against.
+    pub(crate) fn new(latest: bool) -> Self {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+        Self { dir: root().join(target).join("agents"), latest }
     }
 
     /// The directory with the agent's program.
@@ -63,11 +64,10 @@ impl Kit {
         };
         match &agent.package {
             Package::Npm { name, script } => {
-                if !has("npm") {
-                    bail!("npm is not here, and {} comes from it: cargo xtask setup", agent.name);
-                }
-                let mut npm = Command::new("npm");
-                npm.args([
+                let mut npm = npm::command(&self.dir)?;
+                // Its cache of what it fetched goes when the agent is in place: it is fetched once.
+                let cache = dir.join("npm-cache");
+                npm.arg("--cache").arg(&cache).args([
                     "install",
                     "--no-audit",
                     "--no-fund",
@@ -77,6 +77,7 @@ impl Kit {
                     "--prefix",
                 ]);
                 step(&title, npm.arg(dir).arg(wanted(name, "@")))?;
+                std::fs::remove_dir_all(&cache).with_context(|| cache.display().to_string())?;
                 if let Some(script) = script {
                     let package = dir.join("node_modules").join(name);
                     step("put its program in place", Command::new("node").arg(script).current_dir(package))?;

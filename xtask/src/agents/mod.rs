@@ -6,6 +6,7 @@ mod case;
 mod control;
 mod kit;
 mod messages;
+mod npm;
 mod settings;
 mod stage;
 mod survival;
@@ -50,7 +51,7 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
     }
     let agents = chosen(AGENTS, only.as_deref(), |agent| agent.name)?;
     let cases = chosen(CASES, cases.as_deref(), |case| case.name)?;
-    let kit = Kit::new(latest)?;
+    let kit = Kit::new(latest);
     for agent in &agents {
         if install {
             kit.install(agent)?;

@@ -1,3 +1,5 @@
+//! Runs one real agent against the model service, and checks what the model got.
+
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -40,7 +42,7 @@ pub(crate) struct Sent {
 }
 
 /// How long an agent may take to be ready, and a message to arrive: a loaded machine takes its time.
-const PATIENCE: Duration = Duration::from_secs(90);
+const AGENT_TIMEOUT: Duration = Duration::from_secs(90);
 
 impl Stage {
     /// The session's name.
@@ -138,7 +140,7 @@ impl Stage {
 
     fn turns(&mut self, count: usize) -> Vec<String> {
         let from = self.seen;
-        self.service.wait(PATIENCE, |record| record.turns.len() >= from + count);
+        self.service.wait(AGENT_TIMEOUT, |record| record.turns.len() >= from + count);
         let turns: Vec<String> = self.service.turns().into_iter().skip(from).map(|turn| turn.text).collect();
         self.seen += turns.len();
         turns
@@ -146,7 +148,7 @@ impl Stage {
 
     /// Waits for the turn to be over. The state is idle, and nothing has come that nobody sent.
     pub(crate) fn settle(&self) -> Result<()> {
-        self.until("idle", PATIENCE)?;
+        self.until("idle", AGENT_TIMEOUT)?;
         let shown = self.show()?;
         ensure!(shown["state"] == "idle", "the state is {} and not idle", shown["state"]);
         ensure!(shown["state_source"].is_string(), "the state has no source");
@@ -157,7 +159,7 @@ impl Stage {
 
     /// Waits until the last message's receipt says that it was confirmed.
     pub(crate) fn delivered(&self) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + AGENT_TIMEOUT;
         loop {
             let listed = self.run(&["messages", Self::NAME, "--json"])?.stdout;
             let listed: Value = serde_json::from_slice(&listed).context("wharf messages --json")?;
@@ -180,7 +182,7 @@ impl Stage {
     /// Waits until words of the turn are on the screen.
     pub(crate) fn until_words(&self) -> Result<()> {
         let words = format!(r"match=word{}\.3\b", self.count());
-        self.until(&words, PATIENCE)
+        self.until(&words, AGENT_TIMEOUT)
     }
 
     /// `wharf show`.
@@ -215,7 +217,7 @@ impl Stage {
         let status: Value = serde_json::from_slice(&status).context("wharf daemon status --json")?;
         let pid = status["pid"].as_i64().context("the daemon's pid")? as i32;
         ensure!(process::kill_if(pid, &self.instance.mark())?, "the daemon {pid} was not there to be killed");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + AGENT_TIMEOUT;
         while process::lives(pid) {
             ensure!(Instant::now() < deadline, "the daemon does not die");
             std::thread::sleep(Duration::from_millis(5));

@@ -1,3 +1,5 @@
+//! Counts the results of the suite and writes them into docs/delivery.md.
+
 use std::collections::BTreeMap;
 use std::fmt;
 

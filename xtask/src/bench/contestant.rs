@@ -1,3 +1,5 @@
+//! Declares the trait of a benchmarked program: the ways to start, type at and read a session.
+
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;

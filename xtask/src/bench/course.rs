@@ -1,3 +1,5 @@
+//! Starts fresh servers of every contestant for one stage, and numbers their sessions.
+
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,6 +14,7 @@ use super::kept::Kept;
 use super::notes::{Note, Notes};
 use super::place::Place;
 use super::screen::Screen;
+use super::table::BEFORE;
 use super::tmux::Tmux;
 use super::wharf::Wharf;
 use super::workers::Workers;
@@ -19,7 +22,7 @@ use crate::random::Random;
 use crate::step::has;
 
 /// How long anything may take before a contestant is said to be stuck.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One stage's ground: fresh servers of every contestant, and a number for every session.
 pub(super) struct Course {
@@ -35,6 +38,8 @@ pub(super) struct Course {
 /// What takes part.
 pub(super) struct Entry {
     pub(super) wharf: Option<PathBuf>,
+    /// An earlier build, to be compared with in the same rounds.
+    pub(super) before: Option<PathBuf>,
     pub(super) quick: bool,
     /// The processors that we may use.
     pub(super) processors: CpuSet,
@@ -71,7 +76,10 @@ impl Course {
         let floor = Rc::new(Floor::new(&place)?);
         let mut all: Vec<Rc<dyn Contestant>> = vec![Rc::clone(&floor) as Rc<dyn Contestant>];
         if let Some(wharf) = &entry.wharf {
-            all.push(Rc::new(Wharf::new(&place, wharf)?));
+            all.push(Rc::new(Wharf::new(&place, wharf, "wharf")?));
+        }
+        if let Some(before) = &entry.before {
+            all.push(Rc::new(Wharf::new(&place, before, BEFORE)?));
         }
         if has("dtach") {
             all.push(Rc::new(Dtach::new(&place)));
@@ -118,7 +126,7 @@ impl Course {
             .create(&name, &self.argv(what, id, more))
             .spawn()
             .with_context(|| format!("cannot start a session in {}", who.name()))?;
-        let note = self.notes.from(id, PATIENCE).with_context(|| format!("{} {what}", who.name()))?;
+        let note = self.notes.from(id, STEP_TIMEOUT).with_context(|| format!("{} {what}", who.name()))?;
         let kept = if who.detaches() {
             child.wait()?;
             None
@@ -130,7 +138,7 @@ impl Course {
 
     /// What a session says next.
     pub(super) fn hear(&mut self, from: &Running) -> Result<Note> {
-        self.notes.from(from.id, PATIENCE)
+        self.notes.from(from.id, STEP_TIMEOUT)
     }
 }
 

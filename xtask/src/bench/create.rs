@@ -1,9 +1,11 @@
+//! Measures the time from asking for a session until its command runs.
+
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 
 use super::contestant::{Contestant, Creator};
-use super::course::{Course, Entry, PATIENCE, settle};
+use super::course::{Course, Entry, STEP_TIMEOUT, settle};
 use super::notes::now;
 use super::samples::Samples;
 use super::table::{Row, Table, Unit};
@@ -69,7 +71,7 @@ fn requests(course: &mut Course, name: &str, creator: &mut dyn Creator, count: u
 fn last_of(course: &mut Course, who: &str, ids: &[i32], began: i64) -> Result<f64> {
     let mut last = began;
     for id in ids {
-        last = last.max(course.notes.from(*id, PATIENCE).with_context(|| who.to_owned())?.when);
+        last = last.max(course.notes.from(*id, STEP_TIMEOUT).with_context(|| who.to_owned())?.when);
     }
     Ok((last - began) as f64 / 1e3)
 }

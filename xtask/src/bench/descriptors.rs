@@ -1,6 +1,8 @@
+//! Measures which descriptors each contestant leaks into a session.
+
 use anyhow::Result;
 
-use super::course::{Course, Entry, PATIENCE};
+use super::course::{Course, Entry, STEP_TIMEOUT};
 use super::table::{Row, Table, Unit};
 
 /// Which descriptors a session is handed beyond its own three, with ten others beside it.
@@ -16,7 +18,7 @@ pub(super) fn measure(entry: &Entry, table: &mut Table) -> Result<()> {
         let id = course.number();
         let name = format!("s{id}");
         let mut child = who.create(&name, &course.argv("fds", id, None)).spawn()?;
-        let note = course.notes.from(id, PATIENCE)?;
+        let note = course.notes.from(id, STEP_TIMEOUT)?;
         child.wait()?;
         // What we were started with ourselves is the caller's, and nobody's doing.
         let foreign: Vec<&str> =

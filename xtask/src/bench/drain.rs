@@ -1,3 +1,5 @@
+//! Reads from many readers on a thread, and counts what each got.
+
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

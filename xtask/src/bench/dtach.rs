@@ -1,3 +1,5 @@
+//! Drives dtach as a contestant, by its command and its socket.
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;

@@ -1,3 +1,5 @@
+//! Measures the time from a key to its echo.
+
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
@@ -32,7 +34,7 @@ fn lines(
 ) -> Result<Lines> {
     let id = course.number();
     let hand = course.floor.hand(&course.argv("echo", id, None))?;
-    course.notes.from(id, super::course::PATIENCE)?;
+    course.notes.from(id, super::course::STEP_TIMEOUT)?;
     let mut lines: Lines = vec![("floor", Box::new(hand))];
     for who in course.all.clone().into_iter().filter(|who| who.name() != "floor") {
         let session = course.run(&*who, "echo", None)?;
@@ -45,17 +47,17 @@ fn lines(
 
 /// How many bytes are typed in a turn, one after the other. The first is not counted: it pays for what the contestant
 /// before it left in the caches, and a server of a thousand sessions leaves nothing there of anybody else's.
-const TURN: usize = 6;
+const TURN_LEN: usize = 6;
 
 /// Turns of some bytes each; letters change, so that no echo is taken for another.
 fn race(mut lines: Lines, rounds: usize) -> Result<BTreeMap<&'static str, Samples>> {
     let mut all: BTreeMap<&str, Samples> = BTreeMap::new();
     let count = lines.len();
-    for round in 0..rounds.div_ceil(TURN - 1) {
+    for round in 0..rounds.div_ceil(TURN_LEN - 1) {
         for turn in 0..count {
             let (who, line) = &mut lines[(turn + round) % count];
-            for byte in 0..TURN {
-                let letter = b'A' + ((round * TURN + byte) % 26) as u8;
+            for byte in 0..TURN_LEN {
+                let letter = b'A' + ((round * TURN_LEN + byte) % 26) as u8;
                 let took = line.round_trip(letter).with_context(|| (*who).to_owned())?;
                 if byte > 0 {
                     all.entry(*who).or_default().push(took.as_secs_f64() * 1e6);

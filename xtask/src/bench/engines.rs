@@ -1,3 +1,5 @@
+//! Compares Wharf in tmux and containers with their own command lines.
+
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
@@ -6,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use rustix::thread::sched_setaffinity;
 
-use super::course::{Entry, PATIENCE, settle};
+use super::course::{Entry, STEP_TIMEOUT, settle};
 use super::notes::{Notes, now};
 use super::place::Place;
 use super::rival::{OwnTool, Rival, Wharf};
@@ -89,7 +91,7 @@ impl Ground {
         if !ended.status.success() {
             bail!("{}: {}", side.name(), String::from_utf8_lossy(&ended.stderr).trim_end());
         }
-        let ran = self.notes.from(id, PATIENCE).with_context(|| side.name())?.when;
+        let ran = self.notes.from(id, STEP_TIMEOUT).with_context(|| side.name())?.when;
         Ok((id, (ran - began) as f64 / 1e6, (returned - began) as f64 / 1e6))
     }
 

@@ -1,3 +1,5 @@
+//! Drives the plain C program whose figures are the floor of every comparison.
+
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;

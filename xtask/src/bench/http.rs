@@ -1,3 +1,5 @@
+//! Speaks minimal HTTP/1.1 to the daemon over a kept connection.
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;

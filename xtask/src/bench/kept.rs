@@ -1,3 +1,5 @@
+//! Kills a child process when its handle is dropped.
+
 use std::process::Child;
 
 /// A process that ends with us.

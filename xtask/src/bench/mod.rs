@@ -18,6 +18,7 @@ mod rival;
 mod samples;
 mod scale;
 mod screen;
+mod succession;
 mod table;
 mod terminal;
 mod throughput;
@@ -46,6 +47,7 @@ const STAGES: &[Stage] = &[
     ("throughput", throughput::measure),
     ("scale", scale::measure),
     ("descriptors", descriptors::measure),
+    ("succession", succession::measure),
     ("engines", engines::measure),
 ];
 
@@ -61,6 +63,7 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
     let write = flags.switch("write");
     let peers = flags.switch("peers");
     let built: Option<std::path::PathBuf> = flags.value("wharf")?;
+    let before: Option<std::path::PathBuf> = flags.value("before")?;
     let only: Option<String> = flags.value("only")?;
     flags.finish()?;
     if let Some(name) = &only
@@ -77,7 +80,7 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
         None if peers => None,
         None => Some(instance::build_release()?),
     };
-    let entry = Entry { wharf, quick, processors: sched_getaffinity(None)? };
+    let entry = Entry { wharf, before, quick, processors: sched_getaffinity(None)? };
     let mut table = Table::default();
     for (name, measure) in STAGES.iter().filter(|(name, _)| only.as_deref().is_none_or(|only| only == *name))
     {

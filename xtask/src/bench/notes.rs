@@ -1,3 +1,5 @@
+//! Receives timestamps from the commands inside sessions, over a datagram socket.
+
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;

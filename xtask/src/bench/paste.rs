@@ -1,42 +1,44 @@
+//! Measures a paste of one megabyte, and whether it arrives whole.
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
 
 use super::contestant::Contestant;
-use super::course::{Course, Entry, PATIENCE, settle};
+use super::course::{Course, Entry, STEP_TIMEOUT, settle};
 use super::create::row;
 use super::notes::{Note, now};
 use super::samples::Samples;
 use super::table::{Row, Table};
 
 /// What is pasted.
-const SIZE: usize = 1 << 20;
+const PASTE_LEN: usize = 1 << 20;
 
 /// How long a paste may take before bytes are said to be lost.
-const LOST: Duration = Duration::from_secs(8);
+const PASTE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// A megabyte typed at an application in raw mode, until it has read the last byte, and whether it was the same.
 pub(super) fn measure(entry: &Entry, table: &mut Table) -> Result<()> {
     let mut course = Course::new(entry, true)?;
     let rounds = if entry.quick { 3 } else { 25 };
-    let text: Vec<u8> = (0..SIZE).map(|at| b'a' + (at % 26) as u8).collect();
+    let text: Vec<u8> = (0..PASTE_LEN).map(|at| b'a' + (at % 26) as u8).collect();
     let sum = text.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
         (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     let file = course.place.path().join("paste");
     std::fs::write(&file, &text)?;
-    let good = |note: &Note| note.a == SIZE as i64 && note.b as u64 == sum;
+    let good = |note: &Note| note.a == PASTE_LEN as i64 && note.b as u64 == sum;
 
     let mut open: BTreeMap<&str, Samples> = BTreeMap::new();
     let mut command: BTreeMap<&str, Samples> = BTreeMap::new();
     let mut lost: Vec<(&'static str, bool)> = Vec::new();
     for _ in 0..rounds {
         let id = course.number();
-        let mut hand = course.floor.hand(&course.argv("sink", id, Some(SIZE as u64)))?;
-        course.notes.from(id, PATIENCE)?;
-        let began = hand.paste(SIZE)?;
-        let note = course.notes.from(id, LOST)?;
+        let mut hand = course.floor.hand(&course.argv("sink", id, Some(PASTE_LEN as u64)))?;
+        course.notes.from(id, STEP_TIMEOUT)?;
+        let began = hand.paste(PASTE_LEN)?;
+        let note = course.notes.from(id, PASTE_TIMEOUT)?;
         for all in [&mut open, &mut command] {
             all.entry("floor").or_default().push((note.when - began) as f64 / 1e3);
         }
@@ -79,7 +81,7 @@ fn once(
     if who.name() == "floor" {
         return Ok(Outcome::Cannot);
     }
-    let session = course.run(who, "sink", Some(SIZE as u64))?;
+    let session = course.run(who, "sink", Some(PASTE_LEN as u64))?;
     let mut children = Vec::new();
     let began;
     if connected {
@@ -97,7 +99,7 @@ fn once(
             }
         }
     }
-    let outcome = match course.notes.from(session.id, LOST) {
+    let outcome = match course.notes.from(session.id, PASTE_TIMEOUT) {
         Ok(note) => Outcome::Took(note, began),
         Err(_) => Outcome::Lost,
     };

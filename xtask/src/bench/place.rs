@@ -1,3 +1,5 @@
+//! Makes the directory of one benchmark run, and finds the processes that it started.
+
 use std::ffi::OsString;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

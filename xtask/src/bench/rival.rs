@@ -1,3 +1,5 @@
+//! Starts and ends sessions in tmux or a container, by Wharf or by the place's own tool.
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::rc::Rc;

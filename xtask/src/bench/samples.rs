@@ -1,3 +1,5 @@
+//! Collects measurements, and gives their median and percentiles.
+
 /// Measurements of one thing.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Samples {

@@ -1,3 +1,5 @@
+//! Measures memory, `ls`, last lines, echo and create with up to a thousand sessions.
+
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::rc::Rc;

@@ -1,3 +1,5 @@
+//! Drives GNU screen as a contestant.
+
 use std::path::Path;
 use std::process::Command;
 use std::rc::Rc;

@@ -1,3 +1,5 @@
+//! Holds the benchmark's rows and prints them as Markdown.
+
 use std::fmt::Write as _;
 
 use super::samples::Samples;
@@ -42,7 +44,10 @@ pub(super) struct Table {
 }
 
 /// The columns, in the order in which people look for them.
-const COLUMNS: &[&str] = &["floor", "wharf", "dtach", "screen", "tmux"];
+const COLUMNS: &[&str] = &["floor", "wharf", BEFORE, "dtach", "screen", "tmux"];
+
+/// The column of an earlier build of Wharf: there where one took part.
+pub(super) const BEFORE: &str = "wharf before";
 
 impl Row {
     pub(super) fn new(what: impl Into<String>, unit: Unit) -> Self {
@@ -101,9 +106,11 @@ impl Table {
 
     /// As Markdown, which is readable as it is.
     pub(super) fn markdown(&self) -> String {
-        let mut text = format!("| | {} |\n|---|{}\n", COLUMNS.join(" | "), "---|".repeat(COLUMNS.len()));
+        let has_before = self.rows.iter().any(|row| row.median(BEFORE).is_some());
+        let columns: Vec<&str> = COLUMNS.iter().copied().filter(|who| has_before || *who != BEFORE).collect();
+        let mut text = format!("| | {} |\n|---|{}\n", columns.join(" | "), "---|".repeat(columns.len()));
         for row in &self.rows {
-            let cells: Vec<String> = COLUMNS.iter().map(|who| row.cell(who)).collect();
+            let cells: Vec<String> = columns.iter().map(|who| row.cell(who)).collect();
             let _ = writeln!(text, "| {} | {} |", row.what, cells.join(" | "));
         }
         text
@@ -131,5 +138,16 @@ mod tests {
             "| create | 200 µs (p95 200) | 300 µs (p95 300) **1.50×** | – | – | loses bytes |"
         );
         assert_eq!(table.find("create", "wharf"), Some(300.0));
+    }
+
+    #[test]
+    fn an_earlier_build_has_a_column_where_one_took_part() {
+        let mut row = Row::new("create", Unit::Micros);
+        row.figure("floor", 200.0);
+        row.figure("wharf", 300.0);
+        row.figure(BEFORE, 320.0);
+        let text = Table { rows: vec![row], places: None }.markdown();
+        assert!(text.starts_with("| | floor | wharf | wharf before | dtach |"), "{text}");
+        assert!(text.contains("| 320 µs (p95 320) **1.60×** |"), "{text}");
     }
 }

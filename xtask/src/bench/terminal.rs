@@ -1,3 +1,5 @@
+//! Runs a command on a pseudo-terminal for the benchmark, and times its echo.
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};

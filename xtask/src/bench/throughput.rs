@@ -1,3 +1,5 @@
+//! Measures a flood of output: rate, processor time, and the effect of readers.
+
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -14,7 +16,7 @@ use super::table::{Cell, Row, Table, Unit};
 use crate::process;
 
 /// How long a flood may take before the session is said to be blocked.
-const BLOCKED: Duration = Duration::from_secs(60);
+const FLOOD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Output as fast as it goes: processor time of the servers, the rate, and what readers do to both.
 pub(super) fn measure(entry: &Entry, table: &mut Table) -> Result<()> {
@@ -109,7 +111,7 @@ fn one(
     let servers = who.servers();
     let before = (cpu(&servers), cpu(drain.processes()), drain.least());
     go(session)?;
-    let note: Note = course.notes.from(session.id, BLOCKED)?;
+    let note: Note = course.notes.from(session.id, FLOOD_TIMEOUT)?;
     // The end of it is still on its way to the log and to readers. Those of a screen never get all of it.
     let patience = if matches!(who.name(), "tmux" | "screen") { 500 } else { 10_000 };
     if drain.readers() > 0 {

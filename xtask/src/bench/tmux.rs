@@ -1,3 +1,5 @@
+//! Drives tmux as a contestant, by command and in control mode.
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};

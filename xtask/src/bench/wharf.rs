@@ -1,3 +1,5 @@
+//! Drives Wharf as a contestant, by command, daemon and holder.
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -21,14 +23,16 @@ use crate::process;
 pub(super) struct Wharf {
     place: Rc<Place>,
     instance: Instance,
+    name: &'static str,
 }
 
 impl Wharf {
-    pub(super) fn new(place: &Rc<Place>, wharf: &Path) -> Result<Self> {
+    /// The program at this path, in this column.
+    pub(super) fn new(place: &Rc<Place>, wharf: &Path, name: &'static str) -> Result<Self> {
         let instance = Instance::new(wharf)?;
         // The daemon runs from here on, as the servers of the others do.
         instance.run(&["ls"])?;
-        Ok(Self { place: Rc::clone(place), instance })
+        Ok(Self { place: Rc::clone(place), instance, name })
     }
 
     fn wharf<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
@@ -52,7 +56,7 @@ impl Wharf {
 
 impl Contestant for Wharf {
     fn name(&self) -> &'static str {
-        "wharf"
+        self.name
     }
 
     fn detaches(&self) -> bool {

@@ -1,3 +1,5 @@
+//! Keeps the kernel's worker threads on one processor while latencies are measured.
+
 use std::fs;
 
 /// Which processors the kernel's own worker threads may use.

@@ -1,7 +1,9 @@
+//! Checks an agent's log line by line: what was acknowledged is answered exactly once.
+
 use std::collections::HashMap;
 
 use super::chatter::Said;
-use crate::counter::{LINE, numbered};
+use crate::counter::{LINE_LEN, numbered};
 
 /// What one agent's log holds, line by line.
 #[derive(Default)]
@@ -78,7 +80,7 @@ impl Account {
 
 fn number(line: &[u8]) -> Option<u64> {
     let number = std::str::from_utf8(line.get(..10)?).ok()?.parse().ok()?;
-    (line.len() == LINE && line == numbered(number)).then_some(number)
+    (line.len() == LINE_LEN && line == numbered(number)).then_some(number)
 }
 
 #[cfg(test)]

@@ -1,3 +1,5 @@
+//! Starts the counters of a chaos run, and accounts for their lines at the end.
+
 use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -8,11 +10,11 @@ use serde_json::Value;
 use super::account::Account;
 use super::chatter::Chat;
 use super::stage::Stage;
-use crate::counter::LINE;
+use crate::counter::LINE_LEN;
 use crate::instance::Instance;
 
 /// How long the start of an agent, its answer and its end may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const AGENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The counters of one run, with the pids that they had at the start.
 pub(super) struct Agents {
@@ -49,7 +51,7 @@ impl Agents {
         let mut agents = Self { list };
         for agent in &mut agents.list {
             wait_for(&format!("{} prints", agent.name), || {
-                Ok(instance.run(&["logs", &agent.name])?.len() > LINE)
+                Ok(instance.run(&["logs", &agent.name])?.len() > LINE_LEN)
             })?;
         }
         let pids = agents.pids(instance)?;
@@ -126,10 +128,10 @@ impl Agent {
 
 /// Waits for something, with a deadline.
 pub(super) fn wait_for(what: &str, mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + AGENT_TIMEOUT;
     while !condition()? {
         if Instant::now() > deadline {
-            bail!("waited {} s in vain until {what}", PATIENCE.as_secs());
+            bail!("waited {} s in vain until {what}", AGENT_TIMEOUT.as_secs());
         }
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -1,3 +1,5 @@
+//! Runs `wharf` commands all through the kills, and remembers what they promised.
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;

@@ -3,11 +3,14 @@
 mod account;
 mod agents;
 mod chatter;
+mod disk;
+mod everything;
+mod ledger;
 mod stage;
 mod victims;
 mod visitors;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,6 +38,7 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
     // Where the backend has containers and an engine of the caller's is meant: it must have a shell, and a C library
     // if the agent, which is this program, needs one.
     let image: Option<String> = flags.value("image")?;
+    let (everything, disk_mib) = (flags.switch("everything"), flags.value("disk")?.unwrap_or(32));
     let victims = match (flags.switch("holders"), flags.switch("both")) {
         (false, false) => Victims::Daemon,
         (true, false) => Victims::Holders,
@@ -46,6 +50,11 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
         Some(path) => path,
         None => instance::build_release()?,
     };
+    if everything {
+        disk::enter_namespace()?;
+        let pause = Duration::from_millis(pause);
+        return kill_everything(&wharf, everything::Run { agents, kills, rate, pause, disk_mib, seed });
+    }
     println!("chaos: {agents} agents on {backend} at {rate} B/s, {kills} kills of {victims}, seed {seed}");
     let began = Instant::now();
     let mut random = Random::new(seed);
@@ -80,5 +89,28 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
         bail!("chaos: something was lost (seed {seed})");
     }
     println!("chaos: nothing lost in {killed} kills");
+    Ok(())
+}
+
+/// `cargo xtask chaos --everything`
+fn kill_everything(wharf: &Path, run: everything::Run) -> Result<()> {
+    let (began, seed) = (Instant::now(), run.seed);
+    let everything::Run { agents, kills, rate, disk_mib, .. } = run;
+    println!(
+        "chaos: {agents} agents at {rate} B/s on a disk of {disk_mib} MiB, {kills} kills of everything, seed {seed}"
+    );
+    let instance = Instance::new(wharf)?;
+    let report = everything::run(&instance, run)?;
+    let left = instance.finish(Duration::from_secs(30));
+    print!("{report}");
+    println!("took                  {:.0} s", began.elapsed().as_secs_f64());
+    println!(
+        "left behind           {}",
+        left.as_ref().map_or_else(ToString::to_string, |()| "nothing".to_owned())
+    );
+    if report.faults() > 0 || left.is_err() {
+        bail!("chaos: something was lost without a word, or left (seed {seed})");
+    }
+    println!("chaos: nothing lost without a word in {} kills", report.killed());
     Ok(())
 }

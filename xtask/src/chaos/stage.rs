@@ -1,3 +1,5 @@
+//! Chooses the backend of a chaos run, and starts a container engine for it.
+
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -5,7 +7,7 @@ use anyhow::{Result, bail};
 use crate::container_engine::{ContainerEngine, Kind};
 
 /// How long containers of sessions that are over may take to go.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where sessions run, and the engine that was started for them.
 pub(super) struct Stage {
@@ -46,7 +48,7 @@ impl Stage {
     /// Fails where its engine still has a container or a volume.
     pub(super) fn must_be_empty(&self) -> Result<()> {
         let Some(engine) = &self.engine else { return Ok(()) };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + REMOVAL_TIMEOUT;
         loop {
             let mut left = engine.list(&["ps", "-a", "--format", "{{.Names}}={{.State}}"])?;
             left.extend(engine.list(&["volume", "ls", "-q"])?);

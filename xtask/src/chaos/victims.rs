@@ -1,3 +1,5 @@
+//! Kills daemons and holders at random moments.
+
 use std::fmt;
 use std::time::Duration;
 

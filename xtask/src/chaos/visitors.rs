@@ -1,3 +1,5 @@
+//! Starts short sessions during the kills, and checks that each ran at most once.
+
 use anyhow::Result;
 
 use crate::instance::Instance;

@@ -1,3 +1,5 @@
+//! Chooses the backend and environment of the cycles, and prepares a nix for them.
+
 use std::fmt;
 use std::fs;
 

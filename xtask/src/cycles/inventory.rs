@@ -1,3 +1,5 @@
+//! Counts processes, files, descriptors and containers, and names what is new.
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;

@@ -18,9 +18,9 @@ use crate::flags::Flags;
 use crate::instance::{self, Instance};
 
 /// What is opened once and kept is opened in these.
-const WARM: u64 = 20;
+const WARM_UP_CYCLES: u64 = 20;
 /// How long what is left may take to go.
-const PATIENCE: Duration = Duration::from_secs(60);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// `cargo xtask cycles`
 pub(crate) fn task(mut flags: Flags) -> Result<()> {
@@ -51,20 +51,20 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
 
     println!("cycles: {count} on {dress}, {jobs} at a time");
     instance.run(&dress.run("keeper"))?;
-    cycle(&instance, &dress, 0..WARM, jobs)?;
-    let before = ground.settled(PATIENCE)?;
+    cycle(&instance, &dress, 0..WARM_UP_CYCLES, jobs)?;
+    let before = ground.settled(SETTLE_TIMEOUT)?;
     println!("before: {before}");
     let began = Instant::now();
-    let times = cycle(&instance, &dress, WARM..WARM + count, jobs)?;
+    let times = cycle(&instance, &dress, WARM_UP_CYCLES..WARM_UP_CYCLES + count, jobs)?;
     println!("{times}, {:.0} s in all", began.elapsed().as_secs_f64());
-    let left = ground.wait_for(&before, PATIENCE)?;
+    let left = ground.wait_for(&before, SETTLE_TIMEOUT)?;
     println!("after:  {}", ground.look()?);
     for thing in &left {
         println!("  left: {thing}");
     }
     // The one that lived on goes too, and with it everything.
     instance.run(&["rm", "--force", "keeper"])?;
-    let last = ground.wait_for_none(PATIENCE)?;
+    let last = ground.wait_for_none(SETTLE_TIMEOUT)?;
     for thing in &last {
         println!("  left at the end: {thing}");
     }

@@ -1,3 +1,5 @@
+//! Starts, ends and removes one session, and times each step.
+
 use std::fmt;
 use std::time::{Duration, Instant};
 

@@ -1,3 +1,5 @@
+//! Builds the hook entries that Wharf adds to an agent's settings, and recognises them by their command.
+
 use serde_json::{Map, Value, json};
 use wharf_model::Text;
 

@@ -1,8 +1,12 @@
+//! Wharf's entries in an agent's settings: put there, taken away, looked for.
+
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use wharf_boundary::{Dir, read_config};
 use wharf_model::{Code, Failure};
 
 use super::notify::{self, Obstacle};
@@ -97,12 +101,9 @@ fn place_of<'p>(profile: &'p Profile, lookup: &Lookup<'_>) -> Result<(&'p HookRu
     Ok((rules, file.canonicalize().unwrap_or(file)))
 }
 
+/// The text of a settings file. A session may have put anything in its place.
 fn read(file: &Path) -> Result<Option<String>, Failure> {
-    match fs::read_to_string(file) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure::system(format!("cannot read {}", file.display()), &error)),
-    }
+    read_config(file).map_err(|error| Failure::system(format!("cannot read {}", file.display()), &error))
 }
 
 /// Puts a new text in a file's place at once: a reader sees the old or the new one.
@@ -111,19 +112,20 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
     let dir = file.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(dir).map_err(failed)?;
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let beside = dir.join(format!(".{name}.wharf-{}", std::process::id()));
+    let beside = format!(".{name}.wharf-{}", std::process::id());
+    let dir = Dir::open(dir).map_err(failed)?;
     let put = || -> io::Result<()> {
-        let mut new = fs::File::create(&beside)?;
-        if let Ok(about) = fs::metadata(file) {
-            new.set_permissions(about.permissions())?;
-        }
+        // Whatever stands there was left, or planted: it goes itself, and not what it leads to.
+        dir.remove(&beside)?;
+        let mode = dir.open_file(&*name).and_then(|old| Ok(old.metadata()?.permissions().mode() & 0o777));
+        let mut new = dir.make_file(&beside, mode.unwrap_or(0o600))?;
         new.write_all(text.as_bytes())?;
         new.sync_all()?;
-        fs::rename(&beside, file)
+        dir.rename(&beside, &dir, &*name)
     };
     put().map_err(|error| {
         // The old file is whole; what is left of the new one may go.
-        let _ = fs::remove_file(&beside);
+        let _ = dir.remove(&beside);
         failed(error)
     })
 }

@@ -1,3 +1,5 @@
+//! Adds and removes Wharf's command in the `notify` key of an agent's TOML settings.
+
 use toml_edit::{Array, DocumentMut, Item, Value};
 
 /// The key that names the one program to call.

@@ -1,3 +1,5 @@
+//! Declares a profile's hook rules: the settings file, its style, and the events to be called for.
+
 use serde::Deserialize;
 
 use crate::Shape;

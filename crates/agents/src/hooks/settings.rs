@@ -1,3 +1,5 @@
+//! Adds and removes Wharf's hooks in a JSON settings file, and leaves every other byte alone.
+
 use std::ops::Range;
 
 use serde_json::Value;

@@ -1,3 +1,5 @@
+//! What the files of a conversation are called, and what their lines mean.
+
 use serde::Deserialize;
 
 use crate::{Paths, Shape};

@@ -1,3 +1,5 @@
+//! Wraps a backend so that the conformance suite runs every launch through an environment.
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -58,6 +60,10 @@ impl Backend for Dressed {
 
     async fn sweep(&self, ticket: &Ticket) -> Result<u32, Failure> {
         self.backend.sweep(ticket).await
+    }
+
+    async fn kill(&self, ticket: &Ticket) -> Result<(), Failure> {
+        self.backend.kill(ticket).await
     }
 
     fn files(&self) -> Option<&dyn crate::Files> {

@@ -27,6 +27,7 @@
 
 pub mod cases;
 mod dressed;
+mod left_out;
 mod parcel;
 mod patience;
 mod place;
@@ -39,8 +40,9 @@ mod tools;
 mod transcript;
 
 pub use dressed::Dressed;
+pub use left_out::{left_out, needs_namespaces};
 pub use parcel::Parcel;
-pub use patience::{LONG, SOON, until, within};
+pub use patience::{ANSWER_TIMEOUT, CASE_TIMEOUT, until, within};
 pub use place::{Mode, Place};
 pub use processes::{Bystander, carrying, none_carry};
 pub use running::Running;

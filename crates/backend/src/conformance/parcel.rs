@@ -1,3 +1,5 @@
+//! Builds and opens small tar archives in memory for the cases that copy files.
+
 use async_trait::async_trait;
 
 use crate::{Archive, Result};
@@ -10,15 +12,15 @@ pub struct Parcel {
 }
 
 /// The size of a header, and what files are filled up to.
-const BLOCK: usize = 512;
+const BLOCK_LEN: usize = 512;
 /// How much is handed over at once: less than a header, so that nobody relies on whole ones.
-const PIECE: usize = 300;
+const CHUNK_LEN: usize = 300;
 
 impl Parcel {
     /// With one more file in it, that belongs to this user and group.
     #[must_use]
     pub fn file(mut self, name: &str, data: &[u8], owner: (u32, u32)) -> Self {
-        let mut header = [0; BLOCK];
+        let mut header = [0; BLOCK_LEN];
         let mut put = |at: usize, text: &str| header[at..at + text.len()].copy_from_slice(text.as_bytes());
         put(0, name);
         put(100, "0000640");
@@ -34,14 +36,14 @@ impl Parcel {
         header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
         self.bytes.extend_from_slice(&header);
         self.bytes.extend_from_slice(data);
-        self.bytes.resize(self.bytes.len().next_multiple_of(BLOCK), 0);
+        self.bytes.resize(self.bytes.len().next_multiple_of(BLOCK_LEN), 0);
         self
     }
 
     /// Closed: nothing more goes in.
     #[must_use]
     pub fn closed(mut self) -> Box<dyn Archive> {
-        self.bytes.resize(self.bytes.len() + 2 * BLOCK, 0);
+        self.bytes.resize(self.bytes.len() + 2 * BLOCK_LEN, 0);
         Box::new(self)
     }
 
@@ -52,8 +54,8 @@ impl Parcel {
             bytes.extend(piece);
         }
         let mut rest = &bytes[..];
-        while rest.len() >= BLOCK {
-            let (header, data) = rest.split_at(BLOCK);
+        while rest.len() >= BLOCK_LEN {
+            let (header, data) = rest.split_at(BLOCK_LEN);
             let text = |from: usize, to: usize| {
                 let field = &header[from..to];
                 let end = field.iter().position(|byte| matches!(byte, 0 | b' ')).unwrap_or(field.len());
@@ -63,7 +65,7 @@ impl Parcel {
             if matches!(header[156], 0 | b'0') {
                 return Ok((text(0, 100), data[..size].to_vec()));
             }
-            rest = &data[size.next_multiple_of(BLOCK)..];
+            rest = &data[size.next_multiple_of(BLOCK_LEN)..];
         }
         panic!("there is no file in the archive: {}", bytes.escape_ascii())
     }
@@ -73,7 +75,7 @@ impl Parcel {
 impl Archive for Parcel {
     async fn next(&mut self) -> Result<Option<Vec<u8>>> {
         let rest = &self.bytes[self.sent..];
-        let piece = &rest[..rest.len().min(PIECE)];
+        let piece = &rest[..rest.len().min(CHUNK_LEN)];
         self.sent += piece.len();
         Ok((!piece.is_empty()).then(|| piece.to_vec()))
     }

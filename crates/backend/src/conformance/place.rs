@@ -1,3 +1,5 @@
+//! Gives one conformance case its backend and directories, and ends all that the case started.
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -5,7 +7,7 @@ use std::time::SystemTime;
 
 use wharf_model::{Capabilities, Millis, SessionId, Spec, Text, Ticket};
 
-use super::{LONG, Running, Subject, Tools, within};
+use super::{CASE_TIMEOUT, Running, Subject, Tools, within};
 use crate::{Adoption, Backend, Connection, Failure, Launch};
 
 /// The kind of session that a case is tried with.
@@ -148,7 +150,7 @@ impl Place {
     /// Starts a command that must start.
     pub async fn start(&self, launch: Launch) -> Running {
         let (argv, token) = (launch.argv.clone(), launch.token.clone());
-        let started = within(LONG, "start", self.backend.start(launch)).await;
+        let started = within(CASE_TIMEOUT, "start", self.backend.start(launch)).await;
         let (ticket, connection) =
             started.unwrap_or_else(|failure| panic!("cannot start {argv:?}: {failure:?}"));
         self.remember(&ticket, &connection);
@@ -180,7 +182,7 @@ impl Place {
     pub async fn refuse(&self, launch: Launch) -> Failure {
         let (home, id, token) = (launch.home.clone(), launch.id.clone(), launch.token.clone());
         let argv: Vec<Text> = launch.argv.iter().take(2).cloned().collect();
-        let failure = match within(LONG, "a refusal", self.backend.start(launch)).await {
+        let failure = match within(CASE_TIMEOUT, "a refusal", self.backend.start(launch)).await {
             Err(failure) => failure,
             Ok((ticket, connection)) => {
                 self.remember(&ticket, &connection);

@@ -1,3 +1,5 @@
+//! Finds processes by their mark, and runs a bystander process that no backend may end.
+
 use std::fs;
 use std::process::{Child, Command, Stdio};
 

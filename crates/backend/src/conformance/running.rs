@@ -1,9 +1,11 @@
+//! Wraps a session that a case started: types at it, stops it, and reads its output.
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_model::{Code, ExitRecord, Offset, Reason, Ticket};
 
-use super::{LONG, Transcript, within};
+use super::{CASE_TIMEOUT, Transcript, within};
 use crate::{Connection, Result, Stop};
 
 /// A session that a case started.
@@ -25,17 +27,17 @@ pub(super) fn stop(grace: Duration) -> Stop {
 impl Running {
     /// The end, which must come.
     pub async fn ended(&self) -> ExitRecord {
-        within(LONG, "the end", self.connection.wait()).await.expect("the end is known")
+        within(CASE_TIMEOUT, "the end", self.connection.wait()).await.expect("the end is known")
     }
 
     /// Types something that must go in.
     pub async fn type_in(&self, bytes: impl AsRef<[u8]>) {
-        self.connection.write(bytes.as_ref(), LONG).await.expect("input goes in");
+        self.connection.write(bytes.as_ref(), CASE_TIMEOUT).await.expect("input goes in");
     }
 
     /// Stops it, in grace and a second.
     pub async fn stop(&self, grace: Duration) -> ExitRecord {
-        let time = grace + super::SOON;
+        let time = grace + super::ANSWER_TIMEOUT;
         within(time, "a stop", self.connection.stop(stop(grace))).await.expect("a stop succeeds")
     }
 

@@ -1,3 +1,5 @@
+//! Describes the backend under test: how to open it, and what its sessions need.
+
 use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! Runs one conformance case, and defines the macro that makes a test of each case.
+
 use std::sync::Arc;
 use std::time::Duration;
 

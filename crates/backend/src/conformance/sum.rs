@@ -1,3 +1,5 @@
+//! Computes the checksum that POSIX `cksum` prints, to compare what was copied.
+
 /// What POSIX `cksum` prints for these bytes: checksum and length.
 pub fn cksum(bytes: &[u8]) -> String {
     let mut length = bytes.len();

@@ -1,3 +1,5 @@
+//! Lists the programs and files that a backend's sessions have, and builds commands from them.
+
 use wharf_model::Text;
 
 /// What there is in a backend's place for cases to use.
@@ -16,6 +18,10 @@ pub struct Tools {
     pub missing: Text,
     /// How many starts in a row a case may ask for: fewer where each takes its time.
     pub starts: usize,
+    /// Whether commands see the session's own directory.
+    pub state: bool,
+    /// Descriptors that commands have beside the first three.
+    pub descriptors: Vec<String>,
     /// Variables that the place adds to those of the command.
     pub adds: Vec<Text>,
     fake: bool,
@@ -24,7 +30,7 @@ pub struct Tools {
 impl Tools {
     /// A place on this host: everything is there.
     pub fn host(shell: impl Into<Text>) -> Self {
-        Self { host: true, ..Self::image(shell) }
+        Self { host: true, state: true, ..Self::image(shell) }
     }
 
     /// A place of its own, such as a container, with a shell and the usual programs.
@@ -36,6 +42,8 @@ impl Tools {
             host: false,
             missing: "/no/such/command".into(),
             starts: 200,
+            state: false,
+            descriptors: Vec::new(),
             adds: Vec::new(),
             fake: false,
         }
@@ -50,6 +58,8 @@ impl Tools {
             host: false,
             missing: "fake:missing".into(),
             starts: 200,
+            state: false,
+            descriptors: Vec::new(),
             adds: Vec::new(),
             fake: true,
         }

@@ -1,6 +1,8 @@
+//! Collects a session's output for a case and asserts that no byte is skipped or doubled.
+
 use wharf_model::Offset;
 
-use super::{LONG, within};
+use super::{CASE_TIMEOUT, within};
 use crate::{Connection, Output, OutputChunk, Stream};
 
 /// Output as a reader has seen it. It checks on the way that no byte is skipped or doubled.
@@ -21,7 +23,8 @@ pub struct Transcript {
 impl Transcript {
     /// The output of a session from an offset on.
     pub async fn of(connection: &dyn Connection, from: Offset) -> Self {
-        let output = within(LONG, "output", connection.output(from)).await.expect("output can be read");
+        let output =
+            within(CASE_TIMEOUT, "output", connection.output(from)).await.expect("output can be read");
         Self {
             output,
             at: None,
@@ -61,24 +64,24 @@ impl Transcript {
     pub async fn until(&mut self, pattern: impl AsRef<[u8]>) {
         let pattern = pattern.as_ref();
         let wanted = String::from_utf8_lossy(pattern).into_owned();
-        let deadline = tokio::time::Instant::now() + LONG;
+        let deadline = tokio::time::Instant::now() + CASE_TIMEOUT;
         while !self.pass(pattern) {
             match tokio::time::timeout_at(deadline, self.more()).await.ok() {
                 Some(true) => {}
                 Some(false) => panic!("{wanted:?} was never printed:\n{self}"),
-                None => panic!("{wanted:?} was not printed within {LONG:?}:\n{self}"),
+                None => panic!("{wanted:?} was not printed within {CASE_TIMEOUT:?}:\n{self}"),
             }
         }
     }
 
     /// Reads until the session has ended and everything was read.
     pub async fn rest(mut self) -> Self {
-        let deadline = tokio::time::Instant::now() + LONG;
+        let deadline = tokio::time::Instant::now() + CASE_TIMEOUT;
         loop {
             match tokio::time::timeout_at(deadline, self.more()).await.ok() {
                 Some(true) => {}
                 Some(false) => return self,
-                None => panic!("output did not end within {LONG:?}:\n{self}"),
+                None => panic!("output did not end within {CASE_TIMEOUT:?}:\n{self}"),
             }
         }
     }

@@ -1,10 +1,12 @@
+//! Implements the fake backend: sessions in memory that a test ends, breaks or loses at will.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use wharf_model::{Capabilities, Code, ExitRecord, Home, ProcessIdentity, Scope, SessionId, Ticket};
+use wharf_model::{Capabilities, Code, ExitRecord, Home, ProcessIdentity, Reason, Scope, SessionId, Ticket};
 
 use super::Program;
 use super::connection::FakeConnection;
@@ -196,6 +198,7 @@ impl Backend for FakeBackend {
                 pid: (FIRST_PID + count) as i32,
                 start: started.0,
                 boot: "fake".to_owned(),
+                namespace: None,
             }),
             scope: Scope::default(),
             spec: launch.spec.clone(),
@@ -250,5 +253,13 @@ impl Backend for FakeBackend {
             }
             None => Ok(0),
         }
+    }
+
+    async fn kill(&self, ticket: &Ticket) -> Result<()> {
+        let session = self.sessions().get(&ticket.id).cloned();
+        if let Some(session) = session.filter(|session| session.ticket.token == ticket.token) {
+            session.end(session.signalled(9, Reason::Killed, None));
+        }
+        Ok(())
     }
 }

@@ -1,3 +1,5 @@
+//! Implements the connection to a session of the fake backend, and the reader of its output.
+
 use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
@@ -161,6 +163,8 @@ impl Connection for FakeConnection {
             log_start: Offset(0),
             last_output: inner.last_output,
             last_input,
+            io: None,
+            network: None,
         })
     }
 

@@ -1,3 +1,5 @@
+//! Parses and describes the commands that the fake backend runs: echo, exit, print, sleep.
+
 use std::time::Duration;
 
 use wharf_model::{Code, Text};

@@ -1,3 +1,5 @@
+//! Keeps the state of one fake session: input, output, log, exit record and connections.
+
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -14,7 +16,7 @@ use super::Program;
 use crate::{Failure, Launch, Result, Status, Stream};
 
 /// How much input waits in the fake terminal of a program that does not read.
-pub(super) const ROOM: usize = 64 * 1024;
+pub(super) const BUFFER_LEN: usize = 64 * 1024;
 
 /// A session of the fake: what its holder would be.
 pub(super) struct Session {
@@ -145,7 +147,7 @@ impl Session {
             return bytes.len();
         }
         let mut inner = self.lock();
-        let taken = bytes.len().min(ROOM - inner.unread);
+        let taken = bytes.len().min(BUFFER_LEN - inner.unread);
         inner.unread += taken;
         inner.input.extend_from_slice(&bytes[..taken]);
         taken
@@ -182,6 +184,7 @@ impl Session {
 
     fn record(&self, reason: Reason, by: Option<String>) -> ExitRecord {
         ExitRecord {
+            limit: None,
             code: None,
             signal: None,
             oom: false,
@@ -192,6 +195,7 @@ impl Session {
             log_end: Offset(0),
             leftovers: 0,
             survivors: 0,
+            unsure: false,
         }
     }
 
@@ -246,7 +250,7 @@ impl Inner {
         let stream = self.streams.range(..=at).next_back().map_or(Stream::Out, |(_, stream)| *stream);
         let next =
             self.streams.range(at.saturating_add(1)..).next().map_or(self.log.len(), |(next, _)| *next);
-        let end = next.min(at.saturating_add(ROOM));
+        let end = next.min(at.saturating_add(BUFFER_LEN));
         (at < end).then(|| (stream, self.log[at..end].to_vec()))
     }
 }

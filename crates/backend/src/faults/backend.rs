@@ -1,7 +1,9 @@
+//! Wraps a backend so that a test can make any of its operations fail.
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use wharf_model::{Capabilities, Ticket};
+use wharf_model::{Capabilities, Spec, Ticket};
 
 use super::connection::FaultyConnection;
 use super::{FaultHandle, Op};
@@ -46,6 +48,16 @@ impl Backend for FaultyBackend {
         })
     }
 
+    async fn probe_for(&self, spec: &Spec) -> Probe {
+        let probe = async { Ok(self.inner.probe_for(spec).await) };
+        self.faults.through(Op::Probe, probe).await.unwrap_or_else(|failure| Probe {
+            available: false,
+            version: None,
+            detail: failure.message,
+            hint: failure.hint,
+        })
+    }
+
     async fn start(&self, launch: Launch) -> Result<(Ticket, Arc<dyn Connection>)> {
         let (ticket, connection) = self.faults.through(Op::Start, self.inner.start(launch)).await?;
         Ok((ticket, self.wrap(connection)))
@@ -58,12 +70,28 @@ impl Backend for FaultyBackend {
         })
     }
 
+    fn seen_running(&self, ticket: &Ticket) -> bool {
+        self.inner.seen_running(ticket)
+    }
+
     async fn list(&self) -> Result<Vec<Ticket>> {
         self.faults.through(Op::List, self.inner.list()).await
     }
 
     async fn sweep(&self, ticket: &Ticket) -> Result<u32> {
         self.faults.through(Op::Sweep, self.inner.sweep(ticket)).await
+    }
+
+    async fn strays(&self, ticket: &Ticket) -> Result<Vec<i32>> {
+        self.faults.through(Op::Sweep, self.inner.strays(ticket)).await
+    }
+
+    async fn finds_all(&self, ticket: &Ticket) -> bool {
+        self.inner.finds_all(ticket).await
+    }
+
+    async fn kill(&self, ticket: &Ticket) -> Result<()> {
+        self.faults.through(Op::Kill, self.inner.kill(ticket)).await
     }
 
     fn files(&self) -> Option<&dyn crate::Files> {
@@ -76,6 +104,10 @@ impl Backend for FaultyBackend {
 
     fn library(&self) -> Option<&dyn crate::Library> {
         self.inner.library()
+    }
+
+    fn keeper(&self) -> Option<&dyn crate::Keeper> {
+        self.inner.keeper()
     }
 
     fn publisher(&self) -> Option<&dyn crate::Publisher> {

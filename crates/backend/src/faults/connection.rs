@@ -1,3 +1,5 @@
+//! Wraps a connection and its output so that a test can make any operation fail.
+
 use std::sync::Arc;
 use std::time::Duration;
 

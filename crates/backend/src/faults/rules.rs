@@ -1,3 +1,5 @@
+//! Keeps the injected faults: which operation fails, how, how often, and what was called.
+
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,6 +17,7 @@ pub enum Op {
     Adopt,
     List,
     Sweep,
+    Kill,
     Write,
     CloseInput,
     Pending,
@@ -29,7 +32,7 @@ pub enum Op {
     Exec,
 }
 
-const OPS: usize = Op::Exec as usize + 1;
+const OP_COUNT: usize = Op::Exec as usize + 1;
 
 /// What goes wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,16 +66,16 @@ pub struct FaultHandle(Arc<Shared>);
 
 struct Shared {
     rules: Mutex<Vec<(Op, Fault, Times)>>,
-    calls: watch::Sender<[u32; OPS]>,
-    releases: watch::Sender<[u32; OPS]>,
+    calls: watch::Sender<[u32; OP_COUNT]>,
+    releases: watch::Sender<[u32; OP_COUNT]>,
 }
 
 impl FaultHandle {
     pub(super) fn new() -> Self {
         Self(Arc::new(Shared {
             rules: Mutex::default(),
-            calls: watch::Sender::new([0; OPS]),
-            releases: watch::Sender::new([0; OPS]),
+            calls: watch::Sender::new([0; OP_COUNT]),
+            releases: watch::Sender::new([0; OP_COUNT]),
         }))
     }
 

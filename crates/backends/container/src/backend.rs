@@ -8,22 +8,22 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::{oneshot, watch};
 use wharf_backend::{
-    Adoption, Backend, Connection, Files, Freezer, Launch, Library, Probe, Publisher, Result, Status,
+    Adoption, Backend, Connection, Files, Freezer, Keeper, Launch, Library, Probe, Publisher, Result, Status,
 };
 use wharf_local::held;
-use wharf_model::{Capabilities, Code, Failure, Home, Ticket};
+use wharf_model::{Capabilities, Code, EngineVariables, Failure, Home, Spec, Ticket};
 
 use crate::ear::Ear;
 use crate::engine::endpoint::{Endpoint, Flavour};
 use crate::far::Key;
 use crate::guest::Guests;
 use crate::place::Place;
-use crate::private::Private;
+use crate::private::{Private, is_kept};
 use crate::rooms::Rooms;
 use crate::starting::Starting;
 
 /// How long a holder may take to say who it is.
-const GREETING: Duration = Duration::from_secs(2);
+const GREETING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Which engine, where, and what holds its sessions.
 #[derive(Debug, Clone)]
@@ -81,7 +81,11 @@ impl ContainerBackend {
             if !over.is_ok_and(|status| status.exit.is_some()) {
                 return;
             }
-            place.take_away(&ticket).await;
+            // What its container wrote is read now, and not again.
+            let _ = Rooms::of(ticket.dir.as_path()).record(ticket.run);
+            if !is_kept(&ticket) {
+                place.take_away(&ticket).await;
+            }
         });
     }
 
@@ -102,6 +106,38 @@ impl ContainerBackend {
         if Private::of(ticket).is_far() && ticket.dir.as_path().join(Key::NAME).exists() {
             let (place, ticket) = (Arc::clone(&self.place), ticket.clone());
             tokio::spawn(async move { place.take_away(&ticket).await });
+        }
+    }
+}
+
+impl ContainerBackend {
+    /// Whether the engine that a caller means can be used.
+    async fn probe_engine(&self, caller: Option<&EngineVariables>) -> Probe {
+        let unavailable = |failure: Failure| Probe {
+            available: false,
+            version: None,
+            detail: failure.message,
+            hint: failure.hint,
+        };
+        let holder = &self.place.options.holder;
+        if !holder.is_file() {
+            let message = format!("the holder {} is not there", holder.display());
+            let hint = "install wharf-holder beside wharf, or name it by WHARF_HOLDER";
+            return unavailable(Failure::new(Code::Unavailable, message).hint(hint));
+        }
+        let asked = async {
+            let engine = self.place.engine_of(caller).await?;
+            let version = engine.version().await?;
+            Ok::<_, Failure>((engine, version))
+        };
+        match asked.await {
+            Ok((engine, (version, api))) => Probe {
+                available: true,
+                version: Some(version),
+                detail: format!("API {api} at {}", engine.endpoint()),
+                hint: None,
+            },
+            Err(failure) => unavailable(failure),
         }
     }
 }
@@ -137,32 +173,11 @@ impl Backend for ContainerBackend {
     }
 
     async fn probe(&self) -> Probe {
-        let unavailable = |failure: Failure| Probe {
-            available: false,
-            version: None,
-            detail: failure.message,
-            hint: failure.hint,
-        };
-        let holder = &self.place.options.holder;
-        if !holder.is_file() {
-            let message = format!("the holder {} is not there", holder.display());
-            let hint = "install wharf-holder beside wharf, or name it by WHARF_HOLDER";
-            return unavailable(Failure::new(Code::Unavailable, message).hint(hint));
-        }
-        let asked = async {
-            let engine = self.place.engine().await?;
-            let version = engine.version().await?;
-            Ok::<_, Failure>((engine, version))
-        };
-        match asked.await {
-            Ok((engine, (version, api))) => Probe {
-                available: true,
-                version: Some(version),
-                detail: format!("API {api} at {}", engine.endpoint()),
-                hint: None,
-            },
-            Err(failure) => unavailable(failure),
-        }
+        self.probe_engine(None).await
+    }
+
+    async fn probe_for(&self, spec: &Spec) -> Probe {
+        self.probe_engine(spec.container.as_ref().and_then(|container| container.engine.as_ref())).await
     }
 
     async fn start(&self, launch: Launch) -> Result<(Ticket, Arc<dyn Connection>)> {
@@ -197,7 +212,7 @@ impl Backend for ContainerBackend {
         let ticket = &found
             .filter(|found| found.id == ticket.id && found.run >= ticket.run)
             .unwrap_or_else(|| ticket.clone());
-        if let Some(record) = held::read_exit(home, ticket.run) {
+        if let Some(record) = Rooms::of(home).record(ticket.run) {
             if Private::of(ticket).berth.is_some() {
                 // Its room is in the shared container still, where nobody saw its end.
                 let (place, ticket) = (Arc::clone(&self.place), ticket.clone());
@@ -215,13 +230,13 @@ impl Backend for ContainerBackend {
             return Ok(found);
         }
         // The holder is asked before the engine: one that hangs or is gone ends no session.
-        match self.place.greeted(ticket, held::find(home), GREETING).await {
+        match self.place.greeted(ticket, held::find(home), GREETING_TIMEOUT).await {
             Ok(Ok((stream, welcome))) => {
                 let pid = ticket.command.as_ref().map_or(0, |command| command.pid);
                 let first = held::first_status(pid, ticket.spec.size, Some(&welcome));
                 let connection = held::connect(home.to_owned(), stream, first);
                 self.tidy(ticket, connection.status());
-                match Ear::open(home, &Rooms::of(home).room()) {
+                match Ear::open(home) {
                     Ok(ear) => self.place.listen(ear, ticket, &connection),
                     Err(error) => tracing::warn!(session = %ticket.id, %error, "its container is not heard"),
                 }
@@ -258,8 +273,30 @@ impl Backend for ContainerBackend {
             let ended = self.guests.sweep(ticket).await?;
             return self.place.remove(ticket).await.map(|()| ended);
         }
+        if is_kept(ticket) {
+            return self.place.quieten(ticket).await.map(|()| 0);
+        }
         // Nothing of it outlives its container, so there is nothing to end one by one.
         self.place.remove(ticket).await.map(|()| 0)
+    }
+
+    async fn strays(&self, ticket: &Ticket) -> Result<Vec<i32>> {
+        if ticket.spec.adopt.is_some() || Private::of(ticket).berth.is_some() {
+            return self.guests.strays(ticket).await;
+        }
+        // Nothing of it outlives its container, which is told of by itself.
+        Ok(Vec::new())
+    }
+
+    async fn kill(&self, ticket: &Ticket) -> Result<()> {
+        if ticket.spec.adopt.is_some() || Private::of(ticket).berth.is_some() {
+            return self.guests.kill(ticket).await;
+        }
+        let (engine, found) = self.place.find(ticket).await?;
+        match found {
+            Some(container) if container.state.running => engine.kill(&container.id).await,
+            _ => Ok(()),
+        }
     }
 
     fn files(&self) -> Option<&dyn Files> {
@@ -271,6 +308,10 @@ impl Backend for ContainerBackend {
     }
 
     fn library(&self) -> Option<&dyn Library> {
+        Some(&*self.place)
+    }
+
+    fn keeper(&self) -> Option<&dyn Keeper> {
         Some(&*self.place)
     }
 

@@ -1,6 +1,8 @@
 //! What a container is made of: closed as far as it goes, and opened where the spec says so.
 
 pub(crate) mod mounts;
+pub(crate) mod settled;
+pub(crate) mod sockets;
 pub(crate) mod user;
 pub(crate) mod worktree;
 
@@ -14,10 +16,10 @@ use wharf_model::{Code, Container, Failure, Limits, Port, Publish, Ticket};
 use crate::body::mounts::{HOLDER, ROOM, utf8};
 
 /// How many processes a container may have that names no number: no agent needs more, and a fork bomb stops there.
-const PIDS: i64 = 4096;
+const DEFAULT_MAX_PROCESSES: i64 = 4096;
 
 /// How many processes of ours there are beside the holder where it is reached by streams.
-const RELAYS: i64 = 3;
+const RELAY_PROCESSES: i64 = 3;
 
 /// What the container of a session is made of.
 pub(crate) struct Plan<'a> {
@@ -62,7 +64,7 @@ impl Plan<'_> {
             init: Some(false),
             // The holder writes the log. What is left to say is said by its first frame.
             log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
-            ..limited(limits, if far { 1 + RELAYS } else { 1 })
+            ..limited(limits, if far { 1 + RELAY_PROCESSES } else { 1 })
         };
         Ok(ContainerCreateBody {
             image: Some(image),
@@ -91,7 +93,7 @@ fn limited(limits: &Limits, ours: i64) -> HostConfig {
         memory_swap: memory,
         nano_cpus: limits.cpus.map(|cpus| (cpus * 1e9) as i64),
         // The holder counts too, and is not the command's; nor is what carries to it.
-        pids_limit: Some(limits.pids.map_or(PIDS, |pids| pids as i64 + ours)),
+        pids_limit: Some(limits.pids.map_or(DEFAULT_MAX_PROCESSES, |pids| pids as i64 + ours)),
         ..HostConfig::default()
     }
 }

@@ -19,22 +19,22 @@ use wharf_model::{Code, Failure, FileKind, FileStat, Millis, Text, Ticket};
 
 use crate::body::user;
 use crate::engine::inspect::Found;
-use crate::engine::{ASK, Engine};
+use crate::engine::{Engine, QUERY_TIMEOUT};
 use crate::place::Place;
 
 /// How long an engine may be silent while it hands files over.
-const SILENCE: Duration = Duration::from_secs(60);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a copy into a container may take at most.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const COPY_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// The most that is read of a file that says who is who.
-const SMALL: usize = 1 << 20;
+const MAX_ACCOUNT_FILE_LEN: usize = 1 << 20;
 /// How many links a path may lead through.
-const LINKS: u32 = 16;
+const MAX_LINKS: u32 = 16;
 
 /// Bits of a mode as engines write them.
-const DIRECTORY: u32 = 1 << 31;
-const LINK: u32 = 1 << 27;
-const NEITHER: u32 = (1 << 26) | (1 << 25) | (1 << 24) | (1 << 21) | (1 << 19);
+const DIRECTORY_BIT: u32 = 1 << 31;
+const LINK_BIT: u32 = 1 << 27;
+const OTHER_KIND_BITS: u32 = (1 << 26) | (1 << 25) | (1 << 24) | (1 << 21) | (1 << 19);
 
 /// The files of one session's container.
 struct Inside {
@@ -64,12 +64,15 @@ impl Inside {
     /// What stands at a path. A link at its end is followed where that is asked for: then the path is another one.
     async fn look(&self, path: &Text, follow: bool) -> Result<Option<(FileStat, String)>> {
         let mut path = self.path(path)?;
-        for _ in 0..LINKS {
+        for _ in 0..MAX_LINKS {
             let options = ContainerArchiveInfoOptionsBuilder::default().path(&path).build();
             let asked = self.engine.docker.get_container_archive_info(&self.id, Some(options));
-            let asked = tokio::time::timeout(ASK, asked).await;
+            let asked = tokio::time::timeout(QUERY_TIMEOUT, asked).await;
             let asked = asked.map_err(|_| {
-                Failure::new(Code::Unreachable, format!("the engine did not tell of {path} within {ASK:?}"))
+                Failure::new(
+                    Code::Unreachable,
+                    format!("the engine did not tell of {path} within {QUERY_TIMEOUT:?}"),
+                )
             })?;
             let stat = match asked {
                 Ok(stat) => read(stat, &path),
@@ -106,7 +109,7 @@ impl Inside {
         let mut bytes = Vec::new();
         while let Some(piece) = archive.next().await? {
             bytes.extend_from_slice(&piece);
-            if bytes.len() > SMALL {
+            if bytes.len() > MAX_ACCOUNT_FILE_LEN {
                 break;
             }
         }
@@ -115,7 +118,7 @@ impl Inside {
             tar::Archive::new(&bytes[..]).entries().ok().and_then(|mut entries| entries.next())
         {
             // What is cut off, or no text, says nothing.
-            let _ = entry.take(SMALL as u64).read_to_string(&mut text);
+            let _ = entry.take(MAX_ACCOUNT_FILE_LEN as u64).read_to_string(&mut text);
         }
         Ok(text)
     }
@@ -159,7 +162,7 @@ impl Files for Place {
         let broken = Arc::new(Mutex::new(None));
         let body = bollard::body_try_stream(given(archive, Arc::clone(&broken)));
         // It is answered once all of it has come.
-        let docker = inside.engine.docker.clone().with_timeout(LONGEST);
+        let docker = inside.engine.docker.clone().with_timeout(COPY_TIMEOUT);
         let put = docker.upload_to_container(&inside.id, Some(options), body).await;
         // What broke on this side is the reason, whatever the engine made of it.
         if let Some(failure) = broken.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -204,11 +207,11 @@ struct Taken {
 #[async_trait]
 impl Archive for Taken {
     async fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        let next = tokio::time::timeout(SILENCE, self.pieces.next()).await;
+        let next = tokio::time::timeout(SILENCE_TIMEOUT, self.pieces.next()).await;
         let next = next.map_err(|_| {
             Failure::new(
                 Code::Timeout,
-                format!("the engine was silent for {SILENCE:?} while {} was copied", self.path),
+                format!("the engine was silent for {SILENCE_TIMEOUT:?} while {} was copied", self.path),
             )
         })?;
         match next {
@@ -243,9 +246,9 @@ fn plain(path: &Path) -> PathBuf {
 fn read(stat: PathStatResponse, path: &str) -> FileStat {
     let mode = stat.file_mode;
     let kind = match mode {
-        mode if mode & DIRECTORY != 0 => FileKind::Directory,
-        mode if mode & LINK != 0 => FileKind::Link,
-        mode if mode & NEITHER != 0 => FileKind::Other,
+        mode if mode & DIRECTORY_BIT != 0 => FileKind::Directory,
+        mode if mode & LINK_BIT != 0 => FileKind::Link,
+        mode if mode & OTHER_KIND_BITS != 0 => FileKind::Other,
         _ => FileKind::File,
     };
     // The last of the path that was asked for: engines differ in what they say of a link.
@@ -276,9 +279,9 @@ mod tests {
             link_target: link_target.to_owned(),
         };
         assert_eq!(read(stat(0o644, ""), "/a/b").kind, FileKind::File);
-        assert_eq!(read(stat(DIRECTORY | 0o755, ""), "/a/b").kind, FileKind::Directory);
+        assert_eq!(read(stat(DIRECTORY_BIT | 0o755, ""), "/a/b").kind, FileKind::Directory);
         assert_eq!(read(stat((1 << 26) | (1 << 21), ""), "/dev/tty").kind, FileKind::Other);
-        let link = read(stat(LINK | 0o777, "/x"), "/a/l");
+        let link = read(stat(LINK_BIT | 0o777, "/x"), "/a/l");
         assert_eq!((link.kind, link.target, link.name), (FileKind::Link, Some("/x".into()), "l".into()));
     }
 }

@@ -3,26 +3,30 @@
 //! The daemon's own socket is out of a container's reach, and its processes are nobody that this host knows. Whoever speaks in
 //! a room speaks for its session, and for no other: the room says which one it is, not the speaker.
 
-use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags};
-use tokio::io::{AsyncWriteExt, copy_bidirectional};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use wharf_backend::Status;
-use wharf_holder::linux;
+use wharf_boundary::SessionDir;
+use wharf_local::Speech;
 use wharf_model::{Text, Ticket};
+
+use crate::birth;
+use crate::rooms::ROOM;
 
 /// The socket's name in the room.
 const NAME: &str = "events";
 /// The variable that has its path.
 const VARIABLE: &str = "WHARF_EVENTS";
 /// How many of one session may speak at once. Further ones are closed at once.
-const MOST: usize = 64;
+const MAX_SPEAKERS: usize = 16;
+/// How long nobody is heard after nobody could be.
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// A socket in a room.
 pub(crate) struct Ear {
@@ -31,56 +35,48 @@ pub(crate) struct Ear {
 
 impl Ear {
     /// Listens in the room of the session in a directory. One that another daemon left is replaced.
-    pub(crate) fn open(home: &Path, room: &Path) -> io::Result<Self> {
-        // A container writes in its room, and might lead us elsewhere there. So it is made outside, and put in its place.
-        let made = home.join("ear");
-        let _ = fs::remove_file(&made);
-        let listener = linux::bind(&made)?;
-        // The room itself may be a link of ours; nothing that a container made is followed.
-        let room = fs::read_link(room).unwrap_or_else(|_| room.to_owned());
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let room = rustix::fs::open(&room, flags, Mode::empty())?;
-        let mode = rustix::fs::fstat(&room)?.st_mode & 0o777;
-        fs::set_permissions(&made, Permissions::from_mode(mode))?;
-        rustix::fs::renameat(rustix::fs::CWD, &made, &room, NAME)?;
-        listener.set_nonblocking(true)?;
-        Ok(Self { listener: UnixListener::from_std(listener)? })
+    pub(crate) fn open(home: &Path) -> io::Result<Self> {
+        let session = SessionDir::open(home)?;
+        // Without one the session's own directory would be taken for it.
+        if session.own().kind(ROOM)?.is_none() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let room = session.room()?;
+        let (_, mode) = room.owner()?;
+        let listener = birth::listen(home, session.own(), &room, NAME, mode & 0o777)?;
+        Ok(Self { listener })
     }
 
-    /// Hands on what is told until the session is over.
-    pub(crate) async fn listen(self, ticket: Ticket, daemon: PathBuf, mut status: watch::Receiver<Status>) {
-        let introduction = serde_json::json!({
-            "v": 1, "session": ticket.id.as_str(), "token": ticket.token, "only": true
-        });
-        let introduction = format!("{introduction}\n");
+    /// Hands on what is told until the session is over. `state` is the instance's directory, with the daemon's socket.
+    pub(crate) async fn listen(self, ticket: Ticket, state: PathBuf, mut status: watch::Receiver<Status>) {
+        let speech = Arc::new(Speech::of(&ticket, state));
         let mut speakers = JoinSet::new();
-        let over = status.wait_for(|status| status.exit.is_some() || status.broken);
+        let over = async { drop(status.wait_for(|status| status.exit.is_some() || status.broken).await) };
         tokio::pin!(over);
         loop {
             let speaker = tokio::select! {
-                _ = &mut over => return,
+                () = &mut over => return,
                 Some(_) = speakers.join_next() => continue,
                 accepted = self.listener.accept() => match accepted {
                     Ok((speaker, _)) => speaker,
                     Err(error) => {
-                        tracing::warn!(session = %ticket.id, %error, "nothing more is heard from its container");
-                        return;
+                        // Out of descriptors, most likely: that passes.
+                        tracing::warn!(session = %ticket.id, %error, "its container is not heard for now");
+                        tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
+                        continue;
                     }
                 },
             };
-            if speakers.len() < MOST {
-                speakers.spawn(hand_on(speaker, daemon.clone(), introduction.clone()));
+            if speakers.len() < MAX_SPEAKERS {
+                let speech = Arc::clone(&speech);
+                speakers.spawn(async move { speech.hand_on(speaker).await });
+            } else {
+                drop(speaker);
+                // Whoever calls all the time is not listened to all the time.
+                tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }
     }
-}
-
-async fn hand_on(mut speaker: UnixStream, daemon: PathBuf, introduction: String) -> io::Result<()> {
-    let stream = linux::connect(&daemon)?;
-    stream.set_nonblocking(true)?;
-    let mut stream = UnixStream::from_std(stream)?;
-    stream.write_all(introduction.as_bytes()).await?;
-    copy_bidirectional(&mut speaker, &mut stream).await.map(drop)
 }
 
 /// Has a command in a container speak into its room, where it would have spoken to the daemon. On another host there is
@@ -98,6 +94,14 @@ pub(crate) fn aim(env: &mut Vec<(Text, Text)>, room: Option<&str>) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use tokio::io::AsyncReadExt;
+    use tokio::net::UnixStream;
+    use tokio::time::timeout;
+    use wharf_model::Home;
+
     use super::*;
 
     #[tokio::test]
@@ -110,14 +114,87 @@ mod tests {
         fs::write(&precious, "x").unwrap();
         fs::set_permissions(&precious, Permissions::from_mode(0o600)).unwrap();
         std::os::unix::fs::symlink(&precious, room.join(NAME)).unwrap();
-        let first = Ear::open(&home, &room).unwrap();
-        let again = Ear::open(&home, &room).unwrap();
+        fs::rename(&room, dir.path().join("away")).unwrap();
+        assert_eq!(Ear::open(&home).err().unwrap().kind(), io::ErrorKind::NotFound);
+        fs::rename(dir.path().join("away"), &room).unwrap();
+        let first = Ear::open(&home).unwrap();
+        fs::remove_file(room.join(NAME)).unwrap();
+        fs::create_dir_all(room.join(NAME).join("full")).unwrap();
+        let again = Ear::open(&home).unwrap();
         drop(first);
         let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&room.join(NAME)), mode(&precious)), (0o700, 0o600));
         let _speaker = UnixStream::connect(room.join(NAME)).await.unwrap();
         again.listener.accept().await.unwrap();
         assert_eq!(fs::read_dir(&home).unwrap().count(), 1, "nothing is left beside the room");
+    }
+
+    #[tokio::test]
+    async fn nobody_in_a_container_hands_us_a_descriptor() {
+        use std::os::fd::AsFd;
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().join("s");
+        fs::create_dir_all(home.join("room")).unwrap();
+        let _ear = Ear::open(&home).unwrap();
+        let _birth = birth::Birth::expect(&home, true).unwrap();
+        let (null, bytes) = (fs::File::open("/dev/null").unwrap(), [io::IoSlice::new(b"x")]);
+        let (one, other) = UnixStream::pair().unwrap();
+        wharf_boundary::take_descriptors(&other, false);
+        let send = |from: &UnixStream| wharf_holder::linux::send(from.as_fd(), &bytes, &[null.as_fd()]);
+        if send(&one).is_ok() && std::env::var_os("CI").is_none() {
+            eprintln!("left out: this kernel refuses no descriptors (Linux 6.16 does)");
+            return;
+        }
+        for name in [NAME, birth::SOCKET] {
+            let caller = UnixStream::connect(home.join("room").join(name)).await.unwrap();
+            assert_eq!(send(&caller).unwrap_err().kind(), io::ErrorKind::PermissionDenied, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn so_many_of_one_session_are_heard_and_no_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let daemon = UnixListener::bind(dir.path().join(Home::EVENTS_SOCKET)).unwrap();
+        let home = dir.path().join("s");
+        fs::create_dir_all(home.join("room")).unwrap();
+        let ear = Ear::open(&home).unwrap();
+        let (tell, status) = watch::channel(Status::default());
+        let ticket: Ticket = ticket(&home);
+        let task = tokio::spawn(ear.listen(ticket, dir.path().to_owned(), status));
+        let mut speakers = Vec::new();
+        for _ in 0..3 * MAX_SPEAKERS {
+            speakers.push(UnixStream::connect(home.join("room").join(NAME)).await.unwrap());
+        }
+        let mut kept = Vec::new();
+        for _ in 0..MAX_SPEAKERS {
+            kept.push(daemon.accept().await.unwrap());
+        }
+        let mut closed = 0;
+        for mut speaker in speakers.drain(MAX_SPEAKERS..) {
+            let heard = timeout(Duration::from_secs(20), speaker.read(&mut [0])).await;
+            closed += usize::from(matches!(heard.expect("it is closed"), Ok(0) | Err(_)));
+        }
+        assert_eq!(closed, 2 * MAX_SPEAKERS);
+        tell.send_modify(|status| status.broken = true);
+        task.await.unwrap();
+    }
+
+    fn ticket(home: &Path) -> Ticket {
+        Ticket {
+            id: wharf_model::SessionId::new(wharf_model::Millis(1), 7),
+            name: "n".parse().unwrap(),
+            run: 1,
+            backend: "docker".to_owned(),
+            dir: home.into(),
+            token: "t".to_owned(),
+            created: wharf_model::Millis(1),
+            started: wharf_model::Millis(1),
+            holder: None,
+            command: None,
+            scope: wharf_model::Scope::default(),
+            spec: wharf_model::Spec::new(["x"], Path::new("/")),
+            private: None,
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! An engine, asked with a deadline for every question.
 
+pub(crate) mod caller;
 pub(crate) mod endpoint;
 pub(crate) mod inspect;
 pub(crate) mod sentry;
@@ -21,11 +22,11 @@ use crate::engine::inspect::{Found, Listed, Nature, Source};
 use crate::far::Line;
 
 /// How long a question takes at most that an engine answers from memory.
-pub(crate) const ASK: Duration = Duration::from_secs(5);
+pub(crate) const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an engine on another host may take to be reached.
-const FAR: Duration = Duration::from_secs(15);
+const REMOTE_CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long it takes at most to make, start or remove a container: disks and kernels have their say in that.
-const WORK: Duration = Duration::from_secs(60);
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An engine that has answered.
 #[derive(Debug, Clone)]
@@ -58,22 +59,25 @@ impl Engine {
                 Docker::connect_with_custom_transport(
                     ask,
                     Some("http://engine"),
-                    WORK.as_secs(),
+                    CHANGE_TIMEOUT.as_secs(),
                     API_DEFAULT_VERSION,
                 )
             }
-            (None, Some(path)) => Docker::connect_with_unix(path, WORK.as_secs(), API_DEFAULT_VERSION),
+            (None, Some(path)) => {
+                Docker::connect_with_unix(path, CHANGE_TIMEOUT.as_secs(), API_DEFAULT_VERSION)
+            }
             (None, None) => return Err(down("its path is not UTF-8".to_owned())),
         };
         let docker = made.map_err(|error| down(why(&error)))?;
         // Another host takes longer to be reached.
-        let within = if line.is_some() { FAR } else { ASK };
+        let within = if line.is_some() { REMOTE_CONNECT_TIMEOUT } else { QUERY_TIMEOUT };
         let silent = |_| down(format!("it is silent for {} s", within.as_secs()));
         let answered = tokio::time::timeout(within, docker.ping()).await.map_err(silent)?;
         answered.map_err(|error| down(why(&error)))?;
         // One that is there may take its time to say which it is: Podman asks the system's packages first.
-        let docker = tokio::time::timeout(FAR, docker.negotiate_version()).await;
-        let docker = docker.map_err(|_| down(format!("it names no version for {} s", FAR.as_secs())))?;
+        let docker = tokio::time::timeout(REMOTE_CONNECT_TIMEOUT, docker.negotiate_version()).await;
+        let docker = docker
+            .map_err(|_| down(format!("it names no version for {} s", REMOTE_CONNECT_TIMEOUT.as_secs())))?;
         let docker = docker.map_err(|error| down(why(&error)))?;
         Ok(Self { docker, endpoint: endpoint.clone(), line, nature: Arc::default() })
     }
@@ -97,7 +101,7 @@ impl Engine {
 
     /// Whether it still answers.
     pub(crate) async fn ping(&self) -> Result<(), Failure> {
-        self.within(ASK, "ping", self.docker.ping()).await.map(drop)
+        self.within(QUERY_TIMEOUT, "ping", self.docker.ping()).await.map(drop)
     }
 
     /// How it runs. Asked once: some engines take long to say.
@@ -107,9 +111,9 @@ impl Engine {
             Failure::new(Code::Unreachable, message)
         };
         let ask = async || {
-            let asked = tokio::time::timeout(WORK, inspect::nature(self.source())).await;
+            let asked = tokio::time::timeout(CHANGE_TIMEOUT, inspect::nature(self.source())).await;
             asked
-                .map_err(|_| lost(format!("it is silent for {WORK:?}")))?
+                .map_err(|_| lost(format!("it is silent for {CHANGE_TIMEOUT:?}")))?
                 .map_err(|error| lost(error.to_string()))
         };
         self.nature.get_or_try_init(ask).await.copied()
@@ -117,14 +121,21 @@ impl Engine {
 
     /// Its version, and that of the API which is spoken with it.
     pub(crate) async fn version(&self) -> Result<(String, String), Failure> {
-        let version = self.within(ASK, "version", self.docker.version()).await?;
+        let version = self.within(QUERY_TIMEOUT, "version", self.docker.version()).await?;
         let api = self.docker.client_version().to_string();
         Ok((version.version.unwrap_or_default(), api))
     }
 
+    /// What it runs by itself, such as `linux/amd64`.
+    pub(crate) async fn platform(&self) -> Result<String, Failure> {
+        let version = self.within(QUERY_TIMEOUT, "version", self.docker.version()).await?;
+        let arch = version.arch.unwrap_or_default();
+        Ok(format!("{}/{}", version.os.unwrap_or_default(), crate::image::architecture(&arch)))
+    }
+
     /// An image; none where there is no such one.
     pub(crate) async fn image(&self, name: &str) -> Result<Option<ImageInspect>, Failure> {
-        found(self.ask(ASK, "inspect of an image", self.docker.inspect_image(name)).await?)
+        found(self.ask(QUERY_TIMEOUT, "inspect of an image", self.docker.inspect_image(name)).await?)
             .map_err(|error| self.failure(&format!("inspect of the image {name}"), &error))
     }
 
@@ -132,16 +143,20 @@ impl Engine {
     pub(crate) async fn create(
         &self,
         name: &str,
+        platform: Option<&str>,
         body: ContainerCreateBody,
     ) -> Result<(String, Vec<String>), Failure> {
-        let options = CreateContainerOptionsBuilder::default().name(name).build();
-        let made = self.within(WORK, "create", self.docker.create_container(Some(options), body)).await?;
+        let options =
+            CreateContainerOptionsBuilder::default().name(name).platform(platform.unwrap_or_default());
+        let options = options.build();
+        let made =
+            self.within(CHANGE_TIMEOUT, "create", self.docker.create_container(Some(options), body)).await?;
         Ok((made.id, made.warnings))
     }
 
     /// Starts a container.
     pub(crate) async fn start(&self, id: &str) -> Result<(), Failure> {
-        self.within(WORK, "start", self.docker.start_container(id, None)).await
+        self.within(CHANGE_TIMEOUT, "start", self.docker.start_container(id, None)).await
     }
 
     /// A container by id or name; none where there is no such one.
@@ -151,8 +166,10 @@ impl Engine {
                 format!("the engine at {} did not tell of container {id}: {why}", self.endpoint.address);
             Failure::new(Code::Unreachable, message)
         };
-        let asked = tokio::time::timeout(ASK, inspect::container(self.source(), id)).await;
-        asked.map_err(|_| lost(format!("it is silent for {ASK:?}")))?.map_err(|error| lost(error.to_string()))
+        let asked = tokio::time::timeout(QUERY_TIMEOUT, inspect::container(self.source(), id)).await;
+        asked
+            .map_err(|_| lost(format!("it is silent for {QUERY_TIMEOUT:?}")))?
+            .map_err(|error| lost(error.to_string()))
     }
 
     /// All containers with a label, whether they run or not.
@@ -162,8 +179,10 @@ impl Engine {
                 format!("the engine at {} did not list its containers: {why}", self.endpoint.address);
             Failure::new(Code::Unreachable, message)
         };
-        let asked = tokio::time::timeout(ASK, inspect::containers(self.source(), label)).await;
-        asked.map_err(|_| lost(format!("it is silent for {ASK:?}")))?.map_err(|error| lost(error.to_string()))
+        let asked = tokio::time::timeout(QUERY_TIMEOUT, inspect::containers(self.source(), label)).await;
+        asked
+            .map_err(|_| lost(format!("it is silent for {QUERY_TIMEOUT:?}")))?
+            .map_err(|error| lost(error.to_string()))
     }
 
     /// The images that containers need, once for each of these.
@@ -173,8 +192,10 @@ impl Engine {
                 format!("the engine at {} did not list its containers: {why}", self.endpoint.address);
             Failure::new(Code::Unreachable, message)
         };
-        let asked = tokio::time::timeout(ASK, inspect::images_in_use(self.source())).await;
-        asked.map_err(|_| lost(format!("it is silent for {ASK:?}")))?.map_err(|error| lost(error.to_string()))
+        let asked = tokio::time::timeout(QUERY_TIMEOUT, inspect::images_in_use(self.source())).await;
+        asked
+            .map_err(|_| lost(format!("it is silent for {QUERY_TIMEOUT:?}")))?
+            .map_err(|error| lost(error.to_string()))
     }
 
     /// Waits until a container does not run: its code, where it is there still. The caller sets the deadline.
@@ -190,10 +211,21 @@ impl Engine {
         }
     }
 
+    /// Kills a container, and waits until it does not run. One that is gone or has ended is no error.
+    pub(crate) async fn kill(&self, id: &str) -> Result<(), Failure> {
+        match self.ask(CHANGE_TIMEOUT, "kill", self.docker.kill_container(id, None)).await? {
+            Ok(()) | Err(Error::DockerResponseServerError { status_code: 404 | 409, .. }) => {}
+            Err(error) => return Err(self.failure("kill", &error)),
+        }
+        tokio::time::timeout(QUERY_TIMEOUT, self.ended(id)).await.map(drop).map_err(|_| {
+            Failure::new(Code::Survivors, format!("container {id} runs on although the engine killed it"))
+        })
+    }
+
     /// Takes a container away with its own volumes, and ends it first where it runs. One that is gone is no error.
     pub(crate) async fn remove(&self, id: &str) -> Result<(), Failure> {
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
-        match self.ask(WORK, "remove", self.docker.remove_container(id, Some(options))).await? {
+        match self.ask(CHANGE_TIMEOUT, "remove", self.docker.remove_container(id, Some(options))).await? {
             Ok(()) | Err(Error::DockerResponseServerError { status_code: 404, .. }) => Ok(()),
             // Somebody else is at it: that it goes is what counts.
             Err(Error::DockerResponseServerError { status_code: 409, .. }) => self.gone(id).await,
@@ -202,7 +234,7 @@ impl Engine {
     }
 
     async fn gone(&self, id: &str) -> Result<(), Failure> {
-        let until = tokio::time::Instant::now() + ASK;
+        let until = tokio::time::Instant::now() + QUERY_TIMEOUT;
         while self.container(id).await?.is_some() {
             if tokio::time::Instant::now() >= until {
                 return Err(Failure::new(

@@ -10,10 +10,10 @@ use wharf_model::{Failure, Ticket};
 use crate::place::Place;
 
 /// How long an engine may take to freeze a container.
-const FREEZE: Duration = Duration::from_secs(8);
+const FREEZE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// How long a holder that can answer takes for it, as a rule.
-const PROMPT: Duration = Duration::from_millis(200);
+const HOLDER_FREEZE_TIMEOUT: Duration = Duration::from_millis(200);
 
 #[async_trait]
 impl Freezer for Place {
@@ -27,9 +27,9 @@ impl Freezer for Place {
             return Ok(());
         }
         let done = if still {
-            engine.within(FREEZE, "pause", engine.docker.pause_container(&found.id)).await
+            engine.within(FREEZE_TIMEOUT, "pause", engine.docker.pause_container(&found.id)).await
         } else {
-            engine.within(FREEZE, "unpause", engine.docker.unpause_container(&found.id)).await
+            engine.within(FREEZE_TIMEOUT, "unpause", engine.docker.unpause_container(&found.id)).await
         };
         match done {
             // Somebody else may have been faster; what counts is how it is.
@@ -59,7 +59,7 @@ impl Place {
         within: Duration,
     ) -> std::result::Result<T, tokio::time::error::Elapsed> {
         let still = async {
-            tokio::time::sleep(PROMPT).await;
+            tokio::time::sleep(HOLDER_FREEZE_TIMEOUT).await;
             if !self.is_frozen(ticket).await.unwrap_or(false) {
                 std::future::pending::<()>().await;
             }

@@ -5,16 +5,17 @@
 
 pub(crate) mod link;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use wharf_backend::{Adoption, Backend, Connection, Launch, Result};
 use wharf_errand::guest::{Guest, Past};
 use wharf_holder::wire::Through;
 use wharf_local::{LocalBackend, held};
-use wharf_model::{Code, Failure, Size, Text, Ticket};
+use wharf_model::{Code, EngineVariables, Failure, MadeContainer, Size, Text, Ticket};
 
 use crate::engine::Engine;
-use crate::engine::endpoint::{Endpoint, Flavour};
+use crate::engine::endpoint::Flavour;
 use crate::engine::inspect::Found;
 use crate::guest::link::GuestLink;
 use crate::owner;
@@ -22,7 +23,7 @@ use crate::place::Place;
 use crate::private::Private;
 
 /// How many digits of an id engines show.
-const SHORT: usize = 12;
+const SHORT_ID_LEN: usize = 12;
 
 /// What takes containers in.
 pub(crate) struct Guests {
@@ -51,7 +52,7 @@ impl Guests {
         let found = found.ok_or_else(|| {
             let flavour = flavour.name();
             Failure::new(Code::NotFound, format!("{flavour} has no container {what}")).hint(format!(
-                "`{flavour} ps` shows what runs; a name is the whole name, and an id at least {SHORT} digits"
+                "`{flavour} ps` shows what runs; a name is the whole name, and an id at least {SHORT_ID_LEN} digits"
             ))
         })?;
         welcome(&found, &what, flavour.name())?;
@@ -84,12 +85,7 @@ impl Guests {
             let found = env.iter().find(|(name, _)| name.as_bytes() == wanted.as_bytes());
             found.map(|(_, value)| value.as_os_str().to_owned())
         };
-        let options = &self.place.options;
-        let endpoint = match &options.endpoint {
-            Some(endpoint) => endpoint.clone(),
-            None => Endpoint::resolve(options.flavour, var)?,
-        };
-        self.place.engine_at(&endpoint).await
+        self.place.engine_of(Some(&EngineVariables::places(Path::new("/"), var))).await
     }
 
     /// The start of what passes it through.
@@ -99,6 +95,12 @@ impl Guests {
         // It needs none, and by its mark it is found where its holder is gone.
         launch.env = vec![("WHARF_TOKEN".into(), launch.token.as_str().into())];
         launch.spec.dir = "/".into();
+        launch.spec.made = Some(Box::new(MadeContainer {
+            id: found.id.clone(),
+            name: found.name.trim_start_matches('/').to_owned(),
+            engine: format!("unix://{}", guest.socket.lossy()),
+            kept: false,
+        }));
         launch.spec.tty = found.config.tty;
         if let Some([rows, cols]) = found.host_config.console_size.filter(|size| !size.contains(&0)) {
             launch.spec.size = Size { cols, rows }.sane();
@@ -120,12 +122,24 @@ impl Guests {
     pub(crate) async fn sweep(&self, ticket: &Ticket) -> Result<u32> {
         self.held.sweep(ticket).await
     }
+
+    /// How many processes of ours are left.
+    pub(crate) async fn strays(&self, ticket: &Ticket) -> Result<Vec<i32>> {
+        self.held.strays(ticket).await
+    }
+
+    /// Ends the holder and all that carries the session's mark. A container that others have, or that is not ours, goes on.
+    pub(crate) async fn kill(&self, ticket: &Ticket) -> Result<()> {
+        self.held.kill(ticket).await
+    }
 }
 
 /// Whether a container is the one that was named. Engines take the beginning of an id for all of it.
 fn is_named(found: &Found, what: &str) -> bool {
     let id = found.id.as_str();
-    found.name.trim_start_matches('/') == what || id == what || what.len() >= SHORT && id.starts_with(what)
+    found.name.trim_start_matches('/') == what
+        || id == what
+        || what.len() >= SHORT_ID_LEN && id.starts_with(what)
 }
 
 /// Refuses what cannot be taken in.

@@ -11,7 +11,8 @@
 //! - `body` says what a container is made of: `mounts` what it sees of the host, `user` who it is, `worktree` what a
 //!   repository needs besides.
 //! - `owner` says whose a container is: `orphans` are those that are nobody's any more, `leavings` those whose session is
-//!   over.
+//!   over, `leftovers` tells of both, and `owed` those of starts that failed while their engine was out of reach.
+//! - `words` is what is run there, `keep` has containers that stay after their end.
 //! - `berth` is the place of a container that several sessions share, and `berths` joins and leaves one.
 //! - `guest` takes in a container that somebody else started, and its `link` is what can be done with one.
 //! - `ear` hears what processes in a container tell, and hands it to the daemon; `copy` moves files in and out; `freeze`
@@ -29,11 +30,13 @@ mod far;
 mod freeze;
 mod guest;
 mod image;
+mod keep;
 mod owner;
 mod place;
 mod private;
 mod rooms;
 mod starting;
+mod words;
 
 pub use backend::{ContainerBackend, Options};
 pub use engine::endpoint::{Endpoint, Flavour};

@@ -1,7 +1,9 @@
 //! Whose a container is: an engine may be shared by many, and what is not beyond doubt ours is left alone.
 
 pub(crate) mod leavings;
+pub(crate) mod leftovers;
 pub(crate) mod orphans;
+pub(crate) mod owed;
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,9 +14,12 @@ use std::path::Path;
 use wharf_model::{Failure, SessionId, Ticket};
 
 use crate::engine::inspect::Found;
+use crate::private::is_kept;
 
 /// The mark of an install.
 const INSTALL: &str = "wharf.install";
+/// The longest mark that is read.
+const MAX_MARK_LEN: u64 = 64;
 /// The host that it is on.
 const HOST: &str = "wharf.host";
 /// The boot of that host.
@@ -25,6 +30,12 @@ const SESSION: &str = "wharf.session";
 const BERTH: &str = "wharf.berth";
 /// Which start of it.
 const RUN: &str = "wharf.run";
+/// What the session was called then.
+const NAME: &str = "wharf.name";
+/// That the container stays after its end.
+const KEPT: &str = "wharf.kept";
+/// What all of these begin with. No label of a user does.
+const OURS: &str = "wharf.";
 
 /// An install on a host. One directory may be seen by two hosts, and one engine by two installs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,16 +56,23 @@ impl Owner {
         Ok(Self { install, host: host(), boot })
     }
 
-    /// What a session's container carries.
+    /// What a session's container carries: its user's labels, its name, and what says whose it is, which has the last word.
     pub(crate) fn labels(&self, ticket: &Ticket) -> HashMap<String, String> {
+        let named = ticket.spec.labels.iter().filter(|(key, _)| !key.starts_with(OURS));
+        let mut all: HashMap<String, String> =
+            named.map(|(key, value)| (key.clone(), value.clone())).collect();
         let pairs = [
+            // Said either way: an image that was made of a container hands its labels on.
+            (KEPT, is_kept(ticket).to_string()),
+            (NAME, ticket.name.as_str().to_owned()),
             (INSTALL, self.install.clone()),
             (HOST, self.host.clone()),
             (BOOT, self.boot.clone()),
             (SESSION, ticket.id.as_str().to_owned()),
             (RUN, ticket.run.to_string()),
         ];
-        pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+        all.extend(pairs.into_iter().map(|(key, value)| (key.to_owned(), value)));
+        all
     }
 
     /// What a container carries that several sessions share.
@@ -119,9 +137,19 @@ impl Owner {
     }
 }
 
+/// Whether an install has a mark: without one no engine was ever asked for a container.
+pub(crate) fn has_mark(state: &Path) -> bool {
+    read(&state.join("install")).is_ok_and(|mark| !mark.is_empty())
+}
+
 /// Whether a container is the place of a session, whoever's.
 pub(crate) fn is_any(container: &Found) -> bool {
     container.label(SESSION).is_some() || container.label(BERTH).is_some()
+}
+
+/// Whether a container with these labels stays after its end.
+pub(crate) fn stays(labels: &HashMap<String, String>) -> bool {
+    labels.get(KEPT).is_some_and(|kept| kept == "true")
 }
 
 /// Whether a container is of that very run: the next one has the same name.
@@ -148,7 +176,7 @@ pub(crate) fn container_name(session: &SessionId) -> String {
 /// Reads the mark, or makes it. Of several who make it at once one wins, and the others read it.
 fn mark(path: &Path) -> io::Result<String> {
     for _ in 0..2 {
-        match fs::read_to_string(path) {
+        match read(path) {
             Ok(mark) if !mark.is_empty() => return Ok(mark),
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -169,7 +197,16 @@ fn mark(path: &Path) -> io::Result<String> {
             _ => {}
         }
     }
-    fs::read_to_string(path)
+    read(path)
+}
+
+/// What the mark is. Whatever else stands in its place is neither followed nor waited for.
+fn read(path: &Path) -> io::Result<String> {
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let bytes = wharf_boundary::Dir::open(dir)?.read(name, MAX_MARK_LEN)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 #[cfg(test)]
@@ -197,6 +234,51 @@ mod tests {
         let found: Found =
             serde_json::from_value(serde_json::json!({ "Config": { "Labels": { RUN: "2" } } })).unwrap();
         assert!(is_run(&found, 2) && !is_run(&found, 1) && !is_run(&Found::default(), 1));
+    }
+
+    #[test]
+    fn a_users_labels_stand_on_the_container_and_never_in_the_place_of_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        let owner = Owner::here(dir.path()).unwrap();
+        let id = SessionId::new(Millis(1), 7);
+        let mut spec = wharf_model::Spec::new(["x"], "/");
+        for (key, value) in
+            [("team", "a"), (SESSION, "other"), (BERTH, "mark"), ("wharf.new", "x"), (NAME, "y")]
+        {
+            spec.labels.insert(key.to_owned(), value.to_owned());
+        }
+        let ticket = Ticket {
+            id: id.clone(),
+            name: "demo".parse().unwrap(),
+            run: 3,
+            backend: "docker".to_owned(),
+            dir: "/x".into(),
+            token: "t".to_owned(),
+            created: Millis(1),
+            started: Millis(0),
+            holder: None,
+            command: None,
+            scope: wharf_model::Scope::default(),
+            spec,
+            private: None,
+        };
+        let labels = owner.labels(&ticket);
+        let of = |key: &str| labels.get(key).map(String::as_str);
+        assert_eq!((of("team"), of(NAME), of(SESSION)), (Some("a"), Some("demo"), Some(id.as_str())));
+        assert_eq!((of(BERTH), of("wharf.new"), of(RUN)), (None, None, Some("3")));
+        assert!(!stays(&labels));
+    }
+
+    #[test]
+    fn what_is_no_mark_is_refused_and_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("install");
+        fs::write(dir.path().join("secret"), "s").unwrap();
+        std::os::unix::fs::symlink("secret", &path).unwrap();
+        assert!(mark(&path).is_err());
+        fs::remove_file(&path).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        assert!(mark(&path).is_err());
     }
 
     #[test]

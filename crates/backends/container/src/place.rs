@@ -1,46 +1,58 @@
 //! The engine's side of a session: which engine, which container, and what it says of one whose holder is silent.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::time::Instant;
-use wharf_backend::{Adoption, Connection, Result};
-use wharf_local::held;
-use wharf_model::{Code, ExitRecord, Failure, Home, Millis, Reason, Ticket};
+use wharf_backend::{Adoption, Beside, Connection, Result};
+use wharf_model::{Code, EngineVariables, ExitRecord, Failure, Home, Millis, Reason, SessionId, Ticket};
 
 use crate::backend::Options;
-use crate::berth::berths;
+use crate::berth::{Berth, berths};
 use crate::ear::Ear;
 use crate::engine::Engine;
+use crate::engine::caller::Said;
 use crate::engine::endpoint::Endpoint;
 use crate::engine::inspect::{Found, FoundState};
 use crate::engine::sentry::Sentry;
 use crate::far;
 use crate::owner::orphans;
 use crate::owner::{Owner, container_name, is_run};
-use crate::private::Private;
+use crate::private::{Private, is_kept};
 use crate::rooms::Rooms;
+use crate::starting::off_thread;
 
 /// How long a holder may take from its exit record, or its last connection, to its end.
-const FAREWELL: Duration = Duration::from_secs(4);
+const HOLDER_EXIT_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long a holder that takes no connections any more may take to leave its record.
-const LEAVING: Duration = Duration::from_secs(1);
+const EXIT_RECORD_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often a container that is about to go is looked at.
-const LOOK: Duration = Duration::from_millis(50);
+const CONTAINER_POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How many engines are kept at hand.
+const MAX_ENGINES: usize = 16;
 
 /// Where containers are, and whose.
 pub(crate) struct Place {
     pub(crate) options: Options,
+    /// Paths that a file system never answers for cost the session that is given them.
+    pub(crate) beside: Beside,
     owner: OnceLock<Owner>,
-    /// The engine that answered last.
-    engine: Mutex<Option<Engine>>,
+    /// The engines that answered, the last one last.
+    pub(crate) engines: Mutex<Vec<Engine>>,
     /// What hears of containers that stand still.
     pub(crate) sentry: Sentry,
     /// One at a time joins or leaves containers that several sessions share.
     pub(crate) berths: Arc<tokio::sync::Mutex<()>>,
-    /// Whether it was looked for containers that nobody needs any more.
-    cleared: AtomicBool,
+    /// What becomes of sessions on another host whose door was opened again, by their run.
+    pub(crate) doors: Mutex<HashMap<SessionId, (u32, watch::Receiver<far::Fate>)>>,
+    /// The sessions whose failed start may have left a container.
+    pub(crate) owed: Mutex<HashSet<SessionId>>,
+    /// The engines in which it was looked for containers that nobody needs any more.
+    cleared: Mutex<HashSet<String>>,
     /// Whether it was looked for those of sessions that ended while nobody was there.
     pub(crate) looked_back: AtomicBool,
 }
@@ -49,11 +61,14 @@ impl Place {
     pub(crate) fn new(options: Options) -> Self {
         Self {
             options,
+            beside: Beside::default(),
             owner: OnceLock::new(),
-            engine: Mutex::default(),
+            engines: Mutex::default(),
             sentry: Sentry::new(),
             berths: Arc::default(),
-            cleared: AtomicBool::new(false),
+            doors: Mutex::default(),
+            owed: Mutex::default(),
+            cleared: Mutex::default(),
             looked_back: AtomicBool::new(false),
         }
     }
@@ -67,29 +82,35 @@ impl Place {
         Ok(self.owner.get_or_init(|| owner))
     }
 
-    fn endpoint(&self) -> Result<Endpoint> {
+    pub(crate) async fn endpoint(&self, caller: Option<&EngineVariables>) -> Result<Endpoint> {
         match &self.options.endpoint {
             Some(endpoint) => Ok(endpoint.clone()),
-            None => Endpoint::resolve(self.options.flavour, |name| std::env::var_os(name)),
+            None => Said::by(caller).endpoint(self.options.flavour).await,
         }
     }
 
-    /// The engine for new sessions. It has just answered.
-    pub(crate) async fn engine(&self) -> Result<Engine> {
-        self.engine_at(&self.endpoint()?).await
+    /// The engine that a caller means; the one that this process means where it says nothing. It has just answered.
+    pub(crate) async fn engine_of(&self, caller: Option<&EngineVariables>) -> Result<Engine> {
+        self.engine_at(&self.endpoint(caller).await?).await
     }
 
-    /// The engine at an endpoint. It has just answered.
+    /// The engine that a ticket names. It has just answered.
+    pub(crate) async fn engine_named(&self, address: Option<&str>) -> Result<Engine> {
+        match address {
+            Some(address) => self.engine_at(&Endpoint::named(address, "the session's ticket")).await,
+            None => self.engine_of(None).await,
+        }
+    }
+
+    /// The engine at an endpoint. It has just answered. What is left there of sessions that are no more is taken away, once.
     pub(crate) async fn engine_at(&self, endpoint: &Endpoint) -> Result<Engine> {
-        let known = self.engine.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(engine) = known.filter(|engine| engine.endpoint().address == endpoint.address)
-            && engine.ping().await.is_ok()
-        {
-            return Ok(engine);
-        }
-        let engine = Engine::reach(endpoint, self.options.flavour, &self.options.ssh).await?;
-        if let (Ok(owner), false) = (self.owner(), self.cleared.swap(true, Ordering::Relaxed)) {
-            // Once, and nobody waits for it.
+        let engine = self.reached(endpoint).await?;
+        let first = {
+            let mut cleared = self.cleared.lock().unwrap_or_else(PoisonError::into_inner);
+            !cleared.contains(&endpoint.address) && cleared.insert(endpoint.address.clone())
+        };
+        if let (Ok(owner), true) = (self.owner(), first) {
+            // Once for each, and nobody waits for it.
             let (engine, owner, sessions) = (engine.clone(), owner.clone(), self.options.sessions.clone());
             let (state, turn) = (self.options.state.clone(), Arc::clone(&self.berths));
             tokio::spawn(async move {
@@ -97,18 +118,35 @@ impl Place {
                 berths::clear(&engine, &owner, [&state, &sessions], &turn).await;
             });
         }
-        *self.engine.lock().unwrap_or_else(PoisonError::into_inner) = Some(engine.clone());
+        Ok(engine)
+    }
+
+    /// The engine at an endpoint, with nothing done there. It has just answered.
+    pub(crate) async fn reached(&self, endpoint: &Endpoint) -> Result<Engine> {
+        let is_it = |engine: &Engine| engine.endpoint().address == endpoint.address;
+        let known = {
+            let engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
+            engines.iter().find(|engine| is_it(engine)).cloned()
+        };
+        if let Some(engine) = known
+            && engine.ping().await.is_ok()
+        {
+            return Ok(engine);
+        }
+        let engine = Engine::reach(endpoint, self.options.flavour, &self.options.ssh).await?;
+        let mut engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
+        engines.retain(|engine| !is_it(engine));
+        if engines.len() == MAX_ENGINES {
+            engines.remove(0);
+        }
+        engines.push(engine.clone());
         Ok(engine)
     }
 
     /// The engine and the container of a session: none where that engine knows no such one, or one that is not ours.
     pub(crate) async fn find(&self, ticket: &Ticket) -> Result<(Engine, Option<Found>)> {
         let private = Private::of(ticket);
-        let endpoint = private
-            .endpoint
-            .as_ref()
-            .map(|address| Endpoint::named(address.as_str(), "the session's ticket"));
-        let engine = self.engine_at(&endpoint.map_or_else(|| self.endpoint(), Ok)?).await?;
+        let engine = self.engine_named(private.endpoint.as_deref()).await?;
         // By its id, whatever somebody has called it meanwhile.
         let mut found = match &private.container {
             Some(id) => engine.container(id).await?,
@@ -120,7 +158,8 @@ impl Place {
         let owner = self.owner()?;
         let ours = |container: &Found| match &private.berth {
             Some(mark) => owner.owns_berth(container, mark),
-            None => owner.owns(container, &ticket.id) && is_run(container, ticket.run),
+            // One that is kept is that of every run.
+            None => owner.owns(container, &ticket.id) && (is_run(container, ticket.run) || is_kept(ticket)),
         };
         Ok((engine, found.filter(ours)))
     }
@@ -129,8 +168,7 @@ impl Place {
     pub(crate) async fn present(&self, ticket: &Ticket) -> Result<(Engine, Found)> {
         let (engine, found) = if ticket.spec.adopt.is_some() {
             let private = Private::of(ticket);
-            let endpoint = private.endpoint.map(|address| Endpoint::named(address, "the session's ticket"));
-            let engine = self.engine_at(&endpoint.map_or_else(|| self.endpoint(), Ok)?).await?;
+            let engine = self.engine_named(private.endpoint.as_deref()).await?;
             let found = engine.container(private.container.as_deref().unwrap_or_default()).await?;
             (engine, found)
         } else {
@@ -148,24 +186,28 @@ impl Place {
 
     /// Hands on what is told in a session's room for as long as it lives.
     pub(crate) fn listen(&self, ear: Ear, ticket: &Ticket, connection: &Arc<dyn Connection>) {
-        let daemon = self.options.state.join(Home::EVENTS_SOCKET);
-        tokio::spawn(ear.listen(ticket.clone(), daemon, connection.status()));
+        tokio::spawn(ear.listen(ticket.clone(), self.options.state.clone(), connection.status()));
     }
 
     /// What the engine knows of a session whose holder does not answer.
     pub(crate) async fn look(&self, ticket: &Ticket, why: &str) -> Result<Adoption> {
         let (home, name) = (ticket.dir.as_path(), container_name(&ticket.id));
         let unknown = |why: &str| Failure::new(Code::Unreachable, format!("cannot reach the holder: {why}"));
-        let (until, private) = (Instant::now() + LEAVING, Private::of(ticket));
+        let (until, private) = (Instant::now() + EXIT_RECORD_TIMEOUT, Private::of(ticket));
         loop {
             let (_, found) = self.find(ticket).await.map_err(|failure| unknown(&failure.message))?;
             // Looked for after that: what is gone now has written all that it will.
-            if let Some(record) = held::read_exit(home, ticket.run) {
+            if let Some(record) = Rooms::of(home).record(ticket.run) {
                 return Ok(Adoption::Ended(record));
             }
             let state = match found.map(|container| container.state) {
                 Some(state) if state.running => state,
-                other => return Ok(over(ticket, other.as_ref())),
+                ended => {
+                    // The end of a shared container that we took away says nothing of a session that was over before.
+                    let berth = private.berth.as_ref().map(|mark| Berth::of(&self.options.state, mark));
+                    let ours = berth.is_some_and(|berth| berth.is_removed());
+                    return Ok(over(ticket, ended.as_ref().filter(|_| !ours)));
+                }
             };
             // In a shared container others run on; its own holder is what counts.
             if private.berth.is_some() && !state.paused && !berths::may_live(ticket) {
@@ -179,12 +221,12 @@ impl Place {
             if Instant::now() >= until {
                 return Err(unknown(&format!("container {name} runs, but: {why}")));
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CONTAINER_POLL_INTERVAL).await;
         }
     }
 
     /// Takes back a start that nobody waited for: nobody knows of it, and the asker may try again.
-    pub(crate) async fn discard(&self, ticket: &Ticket) {
+    pub(crate) async fn discard(self: &Arc<Self>, ticket: &Ticket) {
         if Private::of(ticket).berth.is_some() {
             return self.discard_berth(ticket).await;
         }
@@ -197,8 +239,12 @@ impl Place {
         };
         if let Err(failure) = removed.await {
             tracing::warn!(session = %ticket.id, %failure, "a start that took too long left its container");
+            if let Some(address) = Private::of(ticket).endpoint {
+                self.owe(&Endpoint::named(address, "the session's ticket"), &ticket.id);
+            }
         }
-        Rooms::of(ticket.dir.as_path()).clear(ticket.run);
+        let (rooms, run) = (Rooms::of(ticket.dir.as_path()), ticket.run);
+        let _ = off_thread(move || rooms.clear(run)).await;
     }
 
     /// Takes the container of a session that is over away.
@@ -213,11 +259,11 @@ impl Place {
         };
         let id = container.id;
         if container.state.running {
-            if held::read_exit(ticket.dir.as_path(), ticket.run).is_none() {
+            if Rooms::of(ticket.dir.as_path()).record(ticket.run).is_none() {
                 return Err(Failure::new(Code::Running, "the session's container still runs"));
             }
             // A holder that has written its record is about to go.
-            let _ = tokio::time::timeout(FAREWELL, engine.ended(&id)).await;
+            let _ = tokio::time::timeout(HOLDER_EXIT_TIMEOUT, engine.ended(&id)).await;
         }
         engine.remove(&id).await?;
         far::lock_up(ticket);

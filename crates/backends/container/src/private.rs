@@ -22,6 +22,11 @@ pub(crate) struct Private {
     pub(crate) through: Option<Through>,
 }
 
+/// Whether the container of a session stays after its end.
+pub(crate) fn is_kept(ticket: &Ticket) -> bool {
+    ticket.spec.container.as_ref().is_some_and(|container| container.keep)
+}
+
 impl Private {
     /// What a ticket says.
     pub(crate) fn of(ticket: &Ticket) -> Self {

@@ -1,19 +1,23 @@
 //! The two directories of a session that its container sees: the log, and the room in which its holder lives.
 //!
 //! The session's own directory stays out of a container's reach. What stands there decides what is run on this host when
-//! the session is started again, and a container must not be able to say that.
+//! the session is started again, and a container must not be able to say that. What stands in the room and in the log is
+//! the container's: it is reached through a [`SessionDir`] alone, and nothing there is trusted, followed or waited for.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, Mode};
+use wharf_boundary::{Dir, Kind, SessionDir};
 use wharf_model::{ExitRecord, Failure, Home, Ticket};
 
+use crate::body::worktree;
 use crate::far::Key;
 
 /// The room's name in the session's directory.
-const ROOM: &str = "room";
+pub(crate) const ROOM: &str = "room";
 
 /// What a container sees in the place of the instance's directory.
 const VEIL: &str = "veil";
@@ -30,7 +34,12 @@ impl Rooms {
         Self { home: home.to_owned() }
     }
 
-    /// Where the holder lives: its socket, its exit record.
+    /// The session's directory itself.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Where the holder lives: its socket, its exit record. For the engine, which mounts it, and for nobody else.
     pub(crate) fn room(&self) -> PathBuf {
         self.home.join(ROOM)
     }
@@ -62,21 +71,23 @@ impl Rooms {
         Ok(veil)
     }
 
-    /// Makes them for a run. With `shared`, another user may write there; the directory around them is ours alone.
+    /// Makes them for a run. With `shared`, another user may write there; the directory around them is ours alone. The room
+    /// is a new one: what an earlier run's container still holds is another directory.
     pub(crate) fn furnish(&self, run: u32, shared: bool) -> Result<(), Failure> {
         let furnish = || -> io::Result<()> {
             make(&self.home, 0o700)?;
             self.keep_record(run.saturating_sub(1))?;
-            gone(fs::remove_dir_all(self.room()))?;
+            let own = Dir::open(&self.home)?;
             let mode = if shared { 0o777 } else { 0o700 };
-            make(&self.room(), mode)?;
-            make(&self.log(), mode)?;
-            // Where the log is mounted: made here, so that it need not be made by somebody with more rights.
-            make(&self.room().join(Home::LOG), mode)?;
-            for name in [Home::SOCKET, Home::EXIT] {
-                gone(fs::remove_file(self.home.join(name)))?;
-                symlink(Path::new(ROOM).join(name), self.home.join(name))?;
+            let (room, old) = new_room(&own, mode)?;
+            if own.kind(Home::LOG)?.is_some_and(|kind| kind != Kind::Directory) {
+                own.remove(Home::LOG)?;
             }
+            make_in(&own, Home::LOG, mode)?;
+            // Where the log is mounted: made here, so that it need not be made by somebody with more rights.
+            make_in(&room, Home::LOG, mode)?;
+            link_in(&own, &[Home::SOCKET, Home::EXIT])?;
+            discard(&own, old);
             Ok(())
         };
         furnish().map_err(|error| Failure::system(format!("cannot furnish {}", self.home.display()), &error))
@@ -86,77 +97,150 @@ impl Rooms {
     pub(crate) fn furnish_far(&self) -> Result<(), Failure> {
         let furnish = || -> io::Result<()> {
             make(&self.home, 0o700)?;
-            make(&self.log(), 0o700)?;
+            let own = Dir::open(&self.home)?;
+            make_in(&own, Home::LOG, 0o700)?;
             for name in [Home::SOCKET, Home::EXIT] {
-                gone(fs::remove_file(self.home.join(name)))?;
+                own.remove(name)?;
             }
             Ok(())
         };
         furnish().map_err(|error| Failure::system(format!("cannot furnish {}", self.home.display()), &error))
     }
 
-    /// The record of an earlier run is a link into a room that is about to be cleared: it becomes a file.
+    /// The record of an earlier run is a link into a room that is about to be cleared: it becomes a file of ours.
     pub(crate) fn keep_record(&self, run: u32) -> io::Result<()> {
-        let path = self.home.join(format!("exit.{run}.json"));
-        if fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink()) {
-            match fs::read(&path) {
-                Ok(record) => replace(&path, &record)?,
-                Err(_) => fs::remove_file(&path)?,
+        let session = SessionDir::open(&self.home)?;
+        let name = format!("exit.{run}.json");
+        if session.own().kind(&name)? == Some(Kind::Link) {
+            match session.read_exit_of(run).ok().flatten().filter(|bytes| parsed(bytes).is_some()) {
+                Some(record) => session.own().replace(&name, &record, 0o600)?,
+                None => drop(session.own().remove(&name)?),
             }
         }
         Ok(())
+    }
+
+    /// The exit record of a run, where there is one that can be read as such. What was written by a container is read
+    /// once: from then on it is a file of ours, whatever becomes of the room.
+    pub(crate) fn record(&self, run: u32) -> Option<ExitRecord> {
+        let session = SessionDir::open(&self.home).ok()?;
+        if let Some(bytes) = session.read_exit().ok().flatten()
+            && let Some(record) = parsed(&bytes)
+        {
+            let own = session.own();
+            if own.kind(Home::EXIT).ok().flatten() == Some(Kind::Link)
+                && let Err(error) = own.replace(Home::EXIT, &bytes, 0o600)
+            {
+                tracing::warn!(dir = %self.home.display(), %error, "the end of a session is not on disk");
+            }
+            return Some(record);
+        }
+        parsed(&session.read_exit_of(run).ok().flatten()?)
+    }
+
+    /// Whether there is an exit record that can be read as such. Anything else in its place is none: then the engine alone knows the
+    /// end, and what it knows it from must stay.
+    pub(crate) fn has_record(&self) -> bool {
+        let read = SessionDir::open(&self.home).and_then(|session| session.read_exit());
+        read.ok().flatten().is_some_and(|bytes| parsed(&bytes).is_some())
     }
 
     /// Writes the ticket.
     pub(crate) fn write_ticket(&self, ticket: &Ticket) -> Result<(), Failure> {
         let path = self.home.join(Home::TICKET);
         let json = serde_json::to_vec(ticket).map_err(io::Error::from);
-        json.and_then(|json| replace(&path, &json))
+        json.and_then(|json| Dir::open(&self.home)?.replace(Home::TICKET, &json, 0o600))
             .map_err(|error| Failure::system(format!("cannot write {}", path.display()), &error))
     }
 
     /// Writes down an end that no holder could.
     pub(crate) fn write_exit(&self, record: &ExitRecord) {
-        let path = self.home.join(Home::EXIT);
         let json = serde_json::to_vec(record).map_err(io::Error::from);
-        if let Err(error) = json.and_then(|json| replace(&path, &json)) {
-            tracing::warn!(path = %path.display(), %error, "the end of a session is not on disk");
+        let written = json.and_then(|json| Dir::open(&self.home)?.replace(Home::EXIT, &json, 0o600));
+        if let Err(error) = written {
+            tracing::warn!(dir = %self.home.display(), %error, "the end of a session is not on disk");
         }
     }
 
     /// Nobody will ever write the exit record: its link goes, so that nothing takes it for one.
     pub(crate) fn unlink_exit(&self) {
-        let path = self.home.join(Home::EXIT);
-        if !path.exists() && fs::symlink_metadata(&path).is_ok() {
-            let _ = fs::remove_file(path);
+        if let Ok(own) = Dir::open(&self.home)
+            && own.kind(Home::EXIT).ok().flatten() == Some(Kind::Link)
+        {
+            let _ = own.remove(Home::EXIT);
         }
     }
 
     /// After a start that failed nothing is left of what was made for it. The log of earlier runs is, and so is what the
-    /// starter keeps in the directory.
+    /// starter keeps in the directory. It may take as long as what a container has put there: not for the daemon's thread.
     pub(crate) fn clear(&self, run: u32) {
-        let _ = fs::remove_dir_all(self.room());
-        let _ = fs::remove_dir_all(self.home.join(VEIL));
+        let Ok(own) = Dir::open(&self.home) else { return };
+        let is = |name: &str, kind: Kind| own.kind(name).ok().flatten() == Some(kind);
+        let gone = |result: io::Result<()>| {
+            if let Err(error) = result {
+                tracing::warn!(dir = %self.home.display(), %error, "a failed start left something");
+            }
+        };
+        gone(own.remove_tree(ROOM));
+        gone(own.remove_tree(VEIL));
+        worktree::clear(&self.home);
         for name in [Home::SOCKET, Home::EXIT] {
-            let path = self.home.join(name);
-            if fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink()) {
-                let _ = fs::remove_file(path);
+            if is(name, Kind::Link) {
+                gone(own.remove(name).map(drop));
             }
         }
-        let door = self.home.join(Key::NAME);
-        if door.exists() {
-            let _ = fs::remove_file(self.home.join(Home::SOCKET));
-            let _ = fs::remove_file(door);
+        if is(Key::NAME, Kind::File) {
+            gone(own.remove(Home::SOCKET).map(drop));
+            gone(own.remove(Key::NAME).map(drop));
         }
         if run <= 1 {
-            let _ = fs::remove_dir_all(self.log());
-            let _ = fs::remove_file(self.home.join(Home::TICKET));
+            gone(own.remove_tree(Home::LOG));
+            gone(own.remove(Home::TICKET).map(drop));
             let _ = fs::remove_dir(&self.home);
         }
     }
 }
 
-/// Makes a directory with exactly this mode, whatever the mask is.
+/// Puts a new room into a session's directory, and says under which name the old one was put aside. A container may still
+/// have that one, and change it: so it is never made the next one's.
+pub(crate) fn new_room(own: &Dir, mode: u32) -> io::Result<(Dir, Option<String>)> {
+    let old = match own.kind(ROOM)? {
+        Some(Kind::Directory) => own.put_aside(ROOM)?,
+        Some(_) => {
+            own.remove(ROOM)?;
+            None
+        }
+        None => None,
+    };
+    Ok((make_in(own, ROOM, mode)?, old))
+}
+
+/// Takes away a room that was put aside. One that a container keeps filling stays there; it is in nobody's way.
+pub(crate) fn discard(own: &Dir, old: Option<String>) {
+    if let Some(old) = old
+        && let Err(error) = own.remove_tree(&old)
+    {
+        tracing::warn!(%error, "the room of an earlier run is left");
+    }
+}
+
+/// Makes links of ours from the session's directory into the room.
+pub(crate) fn link_in(own: &Dir, names: &[&str]) -> io::Result<()> {
+    for name in names {
+        own.remove_tree(name)?;
+        rustix::fs::symlinkat(Path::new(ROOM).join(name), own, *name)?;
+    }
+    Ok(())
+}
+
+/// Makes a directory with exactly this mode, or gives the one that is there this mode. No link is followed.
+pub(crate) fn make_in(dir: &Dir, name: &str, mode: u32) -> io::Result<Dir> {
+    let made = dir.make_dir(name, mode)?;
+    rustix::fs::chmodat(&made, ".", Mode::from_raw_mode(mode), AtFlags::empty())?;
+    Ok(made)
+}
+
+/// Makes a directory with exactly this mode, whatever the mask is. The path is ours, to its last name.
 pub(crate) fn make(path: &Path, mode: u32) -> io::Result<()> {
     match DirBuilder::new().recursive(true).mode(mode).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -165,21 +249,8 @@ pub(crate) fn make(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
-pub(crate) fn gone(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
-}
-
-/// A file is there whole or not at all, and is ours alone.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    fs::write(&new, b"")?;
-    fs::set_permissions(&new, Permissions::from_mode(0o600))?;
-    fs::write(&new, bytes)?;
-    fs::rename(&new, path)
+fn parsed(bytes: &[u8]) -> Option<ExitRecord> {
+    serde_json::from_slice(bytes).ok()
 }
 
 #[cfg(test)]
@@ -200,6 +271,67 @@ mod tests {
         rooms.furnish(2, false).unwrap();
         assert_eq!(fs::read(home.join("exit.1.json")).unwrap(), b"{}");
         assert!(!home.join(Home::EXIT).exists());
+    }
+
+    #[test]
+    fn what_a_container_wrote_as_its_record_is_read_once_and_only_if_it_is_one() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().join("s");
+        let rooms = Rooms::of(&home);
+        rooms.furnish(1, false).unwrap();
+        let (inside, own) = (rooms.room().join(Home::EXIT), home.join(Home::EXIT));
+        let secret = dir.path().join("secret");
+        fs::write(&secret, r#"{"code":7}"#).unwrap();
+        let mkfifo = || {
+            let made = std::process::Command::new("mkfifo").arg(&inside).status().unwrap();
+            assert!(made.success());
+        };
+        let hostile: [&dyn Fn(); 5] = [
+            &|| symlink(&secret, &inside).unwrap(),
+            &|| mkfifo(),
+            &|| fs::File::create(&inside).unwrap().set_len(6 << 30).unwrap(),
+            &|| fs::create_dir(&inside).unwrap(),
+            &|| fs::write(&inside, "nothing").unwrap(),
+        ];
+        for put in hostile {
+            put();
+            assert_eq!(rooms.record(1), None);
+            assert!(own.is_symlink(), "nothing was taken over");
+            Dir::open(&rooms.room()).unwrap().remove_tree(Home::EXIT).unwrap();
+        }
+        fs::write(&inside, r#"{"code":3}"#).unwrap();
+        assert_eq!(rooms.record(1).unwrap().code, Some(3));
+        // From now on it is ours, whatever the container makes of its own.
+        fs::write(&inside, r#"{"code":4}"#).unwrap();
+        assert_eq!(rooms.record(1).unwrap().code, Some(3));
+        assert!(fs::symlink_metadata(&own).unwrap().is_file());
+        // So it is when it was put aside before anybody had read it.
+        rooms.furnish(2, false).unwrap();
+        fs::rename(&own, home.join("exit.2.json")).unwrap();
+        symlink(&secret, &inside).unwrap();
+        rooms.furnish(3, false).unwrap();
+        assert!(fs::symlink_metadata(home.join("exit.2.json")).is_err(), "it was none");
+    }
+
+    #[test]
+    fn a_room_is_made_anew_whatever_the_last_container_still_does_with_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().join("s");
+        let rooms = Rooms::of(&home);
+        rooms.furnish(1, false).unwrap();
+        let held = Dir::open(&rooms.room()).unwrap();
+        let mut deep = held.make_dir("deep", 0o700).unwrap();
+        for _ in 0..2_000 {
+            deep = deep.make_dir("d", 0o700).unwrap();
+        }
+        drop(deep);
+        rooms.furnish(2, false).unwrap();
+        let _ = rustix::fs::symlinkat("/", &held, "birth");
+        let now = Dir::open(&rooms.room()).unwrap();
+        assert_ne!(now.identity().unwrap(), held.identity().unwrap());
+        assert_eq!(now.names(10).unwrap(), [Home::LOG]);
+        assert_eq!(Dir::open(&home).unwrap().names(10).unwrap().len(), 4, "sock, exit.json, log, room");
     }
 
     #[test]

@@ -1,31 +1,39 @@
 //! A start: rooms, container, the first word with its holder. What fails takes all of it back.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bollard::models::ContainerCreateBody;
 use tokio::net::UnixStream;
-use wharf_backend::{Connection, Launch, Progress, Result};
+use wharf_backend::{Connection, Launch, Pins, Progress, Result};
+use wharf_boundary::take_descriptors;
 use wharf_holder::wire::Start;
 use wharf_local::held;
 use wharf_model::{
-    Change, Code, Container, Failure, Limits, Millis, ProcessIdentity, Scope, ScopeKind, Text, Ticket,
+    Change, Code, Container, Failure, Limits, MadeContainer, Millis, ProcessIdentity, Scope, ScopeKind, Text,
+    Ticket,
 };
 
 use crate::berth;
-use crate::birth::{self, Birth};
+use crate::birth::{self, Birth, Expected};
 use crate::body::Plan;
-use crate::body::mounts::{self, Kept};
+use crate::body::mounts;
+use crate::body::settled::{Kept, Settled};
 use crate::ear::{self, Ear};
 use crate::engine::Engine;
+use crate::engine::caller::Said;
+use crate::engine::inspect::Found;
 use crate::image::{self, Image};
+use crate::keep;
 use crate::owner::container_name;
 use crate::place::Place;
 use crate::private::Private;
 use crate::rooms::Rooms;
+use crate::words;
 
 /// How long a holder may take to call, and to start a command: a loaded machine is waited for, but not for ever.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const HOLDER_START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where programs are in an image that does not say so: what engines assume.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -38,8 +46,14 @@ pub(crate) struct Starting {
     pub(crate) image: Image,
     pub(crate) rooms: Rooms,
     pub(crate) ticket: Ticket,
+    /// What its paths of the host mean.
+    pub(crate) settled: Settled,
+    /// The container of an earlier run that was kept: this one goes on in it.
+    pub(crate) kept: Option<Found>,
     argv: Vec<Text>,
     env: Vec<(Text, Text)>,
+    /// What the engine's own client would give a container, beneath the command's own.
+    handed_on: Vec<(Text, Text)>,
 }
 
 impl Starting {
@@ -51,14 +65,47 @@ impl Starting {
                 Failure::new(Code::Invalid, format!("{name} needs an image")).hint("name one with --image")
             );
         };
-        let engine = place.engine().await?;
+        let engine = match earlier_engine(&launch) {
+            Some(address) => place.engine_named(Some(&address)).await?,
+            None => place.engine_of(container.engine.as_ref()).await?,
+        };
         let labels = place.owner()?.build_labels();
-        let image = image::ensure(&engine, &container, &labels, &Progress::default()).await?;
+        let earlier = keep::earlier(&place, &engine, &container, &launch).await?;
+        let known = match &earlier {
+            Some(found) => image::known(&engine, &found.image).await?,
+            None => None,
+        };
+        let image = match known {
+            Some(image) => image,
+            None => image::ensure(&engine, &container, &labels, &Progress::default()).await?,
+        };
+        let said = Said::by(container.engine.as_ref());
+        let handed_on = said.handed_on(engine.endpoint(), place.options.flavour).await?;
         let mut spec = launch.spec;
+        let argv = words::of(&container, &image, launch.argv);
+        if container.image_command {
+            spec.argv.clone_from(&argv);
+        } else if let Some(entrypoint) = &container.entrypoint {
+            spec.in_force.push(format!("{} before its command", entrypoint.lossy()));
+        }
+        if let Some(platform) = &container.platform {
+            spec.in_force.push(format!("the platform {platform}"));
+        }
         spec.inside = container.image_dir.then(|| image.dir.clone());
         if engine.line().is_some() {
             spec.in_force.push(format!("the engine of another host, {}", engine.endpoint().address));
         }
+        let far = engine.line().is_some();
+        let (asked, name_of, mut pins) = (container.clone(), launch.name.clone(), spec.pins.clone());
+        let (sockets, state) = (known_sockets(&engine, &container), place.options.state.clone());
+        let secrets = launch.home.join(wharf_model::Home::SECRETS);
+        let settle = move || {
+            let kept = Kept { sockets: &sockets, state: &state, secrets: &secrets };
+            let settled = Settled::of(&asked, &mut Pins::new(&name_of, &mut pins), &kept, far)?;
+            Ok::<_, Failure>((settled, pins))
+        };
+        let settled;
+        (settled, spec.pins) = place.beside.look("what the container is given", settle).await??;
         let ticket = Ticket {
             id: launch.id,
             name: launch.name,
@@ -75,7 +122,19 @@ impl Starting {
             private: Some(Private::at(engine.endpoint(), None).text()),
         };
         let rooms = Rooms::of(&launch.home);
-        Ok(Self { place, engine, container, image, rooms, ticket, argv: launch.argv, env: launch.env })
+        Ok(Self {
+            place,
+            engine,
+            container,
+            image,
+            rooms,
+            ticket,
+            settled,
+            kept: earlier,
+            argv,
+            env: launch.env,
+            handed_on,
+        })
     }
 
     /// Starts it. After a failure nothing is left.
@@ -89,6 +148,7 @@ impl Starting {
         match self.begin().await {
             Ok(connection) => Ok((self.ticket, connection)),
             Err(failure) => {
+                let failure = self.explained(failure).await;
                 self.undo().await;
                 Err(failure)
             }
@@ -103,24 +163,26 @@ impl Starting {
             return Box::pin(self.begin_far()).await;
         }
         let (user, shared) = self.user().await?;
-        self.rooms.furnish(self.ticket.run, shared)?;
-        let birth = Birth::expect(&self.rooms.room(), shared)?;
-        let ear = Ear::open(self.ticket.dir.as_path(), &self.rooms.room());
+        self.note_root(&user).await?;
+        let (rooms, run) = (self.rooms.clone(), self.ticket.run);
+        // What an earlier run left there may take long to go.
+        off_thread(move || rooms.furnish(run, shared)).await??;
+        let birth = Birth::expect(self.ticket.dir.as_path(), shared)?;
+        let ear = Ear::open(self.ticket.dir.as_path());
         let ear = ear.map_err(|error| Failure::system("cannot listen in the session's room", &error))?;
         self.rooms.write_ticket(&self.ticket)?;
         let id = self.make(user, shared).await?;
-        self.ticket.private = Some(Private::at(self.engine.endpoint(), Some(id.clone())).text());
-        self.rooms.write_ticket(&self.ticket)?;
+        self.note_made(&id)?;
         self.engine.start(&id).await?;
         let died = |code: Option<i64>| {
             let how = code.map_or_else(|| "is gone".to_owned(), |code| format!("ended with code {code}"));
             Failure::new(Code::Internal, format!("the container {how} before its holder was heard of"))
         };
         let late = || Failure::new(Code::Timeout, "the holder in the container did not call in time");
-        let called = tokio::time::timeout(PATIENCE, async {
+        let called = tokio::time::timeout(HOLDER_START_TIMEOUT, async {
             tokio::select! {
                 biased;
-                called = birth.call() => called.map_err(|error| Failure::system("cannot hear the holder", &error)),
+                called = birth.call(Expected::First) => called.map_err(|error| Failure::system("cannot hear the holder", &error)),
                 code = self.engine.ended(&id) => Err(died(code)),
             }
         });
@@ -139,9 +201,11 @@ impl Starting {
         frame: &[u8],
         kind: ScopeKind,
     ) -> Result<Arc<dyn Connection>> {
-        let begun = tokio::time::timeout(PATIENCE, held::begin(&stream, frame)).await;
+        let begun = tokio::time::timeout(HOLDER_START_TIMEOUT, held::begin(&stream, frame)).await;
         let (started, descriptors) = begun
             .map_err(|_| Failure::new(Code::Timeout, "the holder did not start the command in time"))??;
+        // From now on it stands beside a command that may take it over.
+        take_descriptors(&stream, false);
         self.ticket.holder = holder;
         self.ticket.command = birth::command(&started, &descriptors);
         self.ticket.started = started.started;
@@ -166,12 +230,25 @@ impl Starting {
         }
     }
 
+    /// Says where the command is root for no better reason than that the caller is.
+    pub(crate) async fn note_root(&mut self, user: &str) -> Result<()> {
+        let unasked = self.container.user.is_none() && user.starts_with("0:");
+        if unasked && !self.engine.nature().await?.rootless {
+            self.ticket.spec.weakened.push("root inside, because the caller is root".to_owned());
+        }
+        Ok(())
+    }
+
     /// Takes away what an earlier run of the session left; one that still runs is not ours to end here.
     async fn make_way(&self) -> Result<()> {
+        self.place.no_longer_owed(&self.ticket.id);
         let name = container_name(&self.ticket.id);
         let Some(left) = self.engine.container(&name).await? else { return Ok(()) };
         if !self.place.owner()?.owns(&left, &self.ticket.id) {
             return Err(Failure::new(Code::NameTaken, format!("somebody else has a container {name}")));
+        }
+        if self.kept.is_some() {
+            return keep::still(&self.engine, &left).await;
         }
         if left.state.running && self.ticket.run <= 1 {
             return Err(Failure::new(Code::Running, format!("container {name} runs already")));
@@ -180,24 +257,28 @@ impl Starting {
     }
 
     /// Makes the container.
-    pub(crate) async fn make(&self, user: String, shared: bool) -> Result<String> {
+    pub(crate) async fn make(&mut self, user: String, shared: bool) -> Result<String> {
         let options = &self.place.options;
         let holder = options.holder.canonicalize().map_err(|error| {
             Failure::system(format!("cannot find the holder {}", options.holder.display()), &error)
         })?;
-        let kept = Kept { socket: self.engine.endpoint().socket(), state: &options.state };
         let far = self.engine.line().is_some();
         let mounts = if far {
             mounts::far(&self.container)?
         } else {
-            mounts::all(&holder, &self.rooms, &self.container, &kept)?
+            self.settled.furnish(self.rooms.home()).await?;
+            mounts::all(&holder, &self.rooms, &self.container, &self.settled, &options.state)?
         };
+        self.ticket.spec.mounts = mounts::shown(&mounts, &self.image.volumes);
+        if let Some(kept) = &self.kept {
+            return Ok(kept.id.clone());
+        }
         let plan = Plan {
             ticket: &self.ticket,
             container: &self.container,
             image: self.image.id.clone(),
             labels: self.place.owner()?.labels(&self.ticket),
-            mounts,
+            mounts: mounts.into_iter().map(|made| made.mount).collect(),
             user,
             shared,
             far,
@@ -208,7 +289,7 @@ impl Starting {
 
     /// Has the engine make a container. A limit that is not in force is a limit refused.
     pub(crate) async fn create(&self, name: &str, body: ContainerCreateBody) -> Result<String> {
-        let (id, warnings) = self.engine.create(name, body).await?;
+        let (id, warnings) = self.engine.create(name, self.container.platform.as_deref(), body).await?;
         let limit = warnings.iter().find(|warning| warning.contains("limit"));
         match limit.filter(|_| !self.ticket.spec.limits.is_none()) {
             Some(warning) => {
@@ -220,11 +301,11 @@ impl Starting {
     }
 
     pub(crate) fn frame(&self) -> Result<Vec<u8>> {
-        self.frame_in(mounts::ROOM)
+        self.frame_in(mounts::ROOM, self.rooms.home())
     }
 
-    /// What the holder in a room is told to start.
-    pub(crate) fn frame_in(&self, room: &str) -> Result<Vec<u8>> {
+    /// What the holder in a room is told to start. What was made for the container's mounts is in `home`.
+    pub(crate) fn frame_in(&self, room: &str, home: &Path) -> Result<Vec<u8>> {
         let dir =
             if self.container.image_dir { self.image.dir.clone() } else { self.ticket.spec.dir.clone() };
         let start = Start {
@@ -232,8 +313,15 @@ impl Starting {
             dir,
             // The engine sees to them.
             limits: Limits::default(),
+            place_home: self.container.image_variables && !self.is_unset("HOME"),
             // Whoever has no file of it is told from the first byte on.
             follow: self.engine.line().map(|_| self.log_end()).transpose()?,
+            // Between the look at them and their mount somebody may have changed a path.
+            expected: if self.engine.line().is_some() {
+                Vec::new()
+            } else {
+                self.settled.all_expected(home)?
+            },
             ..held::start_of(&self.ticket, None)
         };
         let start = if start.follow.is_some() { self.apart(start) } else { start };
@@ -250,12 +338,9 @@ impl Starting {
             berth::aim(&mut env, room);
         }
         if self.container.image_variables {
-            let unset = |name| {
-                self.ticket.spec.env.changes.iter().any(|change| *change == Change::Unset(Text::clone(name)))
-            };
-            let usual = [(Text::from("PATH"), Text::from(PATH)), ("HOME".into(), "/".into())];
-            for (name, value) in self.image.env.iter().chain(&usual) {
-                if !env.iter().any(|(asked, _)| asked == name) && !unset(name) {
+            let usual = [(Text::from("PATH"), Text::from(PATH))];
+            for (name, value) in self.handed_on.iter().chain(&self.image.env).chain(&usual) {
+                if !env.iter().any(|(asked, _)| asked == name) && !self.is_unset(&name.lossy()) {
                     env.push((name.clone(), value.clone()));
                 }
             }
@@ -263,25 +348,76 @@ impl Starting {
         env
     }
 
+    fn is_unset(&self, name: &str) -> bool {
+        self.ticket.spec.env.changes.contains(&Change::Unset(name.into()))
+    }
+
+    /// Notes which container it is, for whoever has to find it.
+    pub(crate) fn note_made(&mut self, id: &str) -> Result<()> {
+        let endpoint = self.engine.endpoint();
+        self.ticket.private = Some(Private::at(endpoint, Some(id.to_owned())).text());
+        self.ticket.spec.made = Some(Box::new(MadeContainer {
+            id: id.to_owned(),
+            name: container_name(&self.ticket.id),
+            engine: endpoint.address.clone(),
+            kept: self.container.keep,
+        }));
+        self.rooms.write_ticket(&self.ticket)
+    }
+
+    /// A failure with the cause that only the image and the engine together tell.
+    async fn explained(&self, failure: Failure) -> Failure {
+        if !image::may_be_foreign(&failure) {
+            return failure;
+        }
+        let Ok(engine) = self.engine.platform().await else { return failure };
+        match image::foreign(&self.image.platform, &engine) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+
     async fn undo(&self) {
         if self.container.reuse {
             return self.undo_berth().await;
         }
-        let name = container_name(&self.ticket.id);
-        let ours = match self.engine.container(&name).await {
-            Ok(Some(found)) => {
-                let owner = self.place.owner();
-                owner.is_ok_and(|owner| owner.owns(&found, &self.ticket.id))
-            }
-            Ok(None) => false,
-            Err(failure) => {
-                tracing::warn!(container = name, %failure, "a failed start may have left its container");
-                false
-            }
+        let undone = match &self.kept {
+            // It was there before, and is left as it was found: there, and not running.
+            Some(kept) => self.engine.kill(&kept.id).await,
+            None => self.place.take_back(&self.engine, &self.ticket.id).await.map(drop),
         };
-        if ours && let Err(failure) = self.engine.remove(&name).await {
-            tracing::warn!(container = name, %failure, "a failed start left its container");
+        if let Err(failure) = undone {
+            tracing::warn!(session = %self.ticket.id, %failure, "a failed start may have left its container");
+            if self.kept.is_none() {
+                self.place.owe(self.engine.endpoint(), &self.ticket.id);
+            }
         }
-        self.rooms.clear(self.ticket.run);
+        let (rooms, run) = (self.rooms.clone(), self.ticket.run);
+        let _ = off_thread(move || rooms.clear(run)).await;
     }
+}
+
+/// The sockets of this engine, and of those that its caller means by its variables: no container gets one.
+fn known_sockets(engine: &Engine, container: &Container) -> Vec<PathBuf> {
+    let said = |name: &str| {
+        let text = container.engine.as_ref()?.get(name)?.into_string().ok()?;
+        text.strip_prefix("unix://").map(PathBuf::from)
+    };
+    let own = engine.endpoint().socket().map(Path::to_owned);
+    own.into_iter().chain(said("DOCKER_HOST")).chain(said("CONTAINER_HOST")).collect()
+}
+
+/// The engine that an earlier run of the session was on: the next one is on the same, whatever is the default now.
+fn earlier_engine(launch: &Launch) -> Option<String> {
+    if launch.run <= 1 {
+        return None;
+    }
+    let ticket = held::read_ticket(&launch.home).ok().filter(|ticket| ticket.id == launch.id)?;
+    Private::of(&ticket).endpoint
+}
+
+/// Does what takes as long as a container wants it to beside the daemon's thread.
+pub(crate) async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let broken = |error: tokio::task::JoinError| Failure::new(Code::Internal, error.to_string());
+    tokio::task::spawn_blocking(work).await.map_err(broken)
 }

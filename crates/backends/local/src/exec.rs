@@ -5,14 +5,15 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use wharf_backend::{ExecRequest, Result};
+use wharf_boundary::SessionDir;
 use wharf_holder::client::{Client, Event};
-use wharf_holder::wire;
-use wharf_model::{Code, Failure, Home};
+use wharf_holder::{pumped, wire};
+use wharf_model::{Code, Failure};
 
 /// Runs it, and answers with its code as a shell would have it.
-pub(crate) fn run(home: &Path, request: &ExecRequest) -> Result<i32> {
+pub(crate) fn run(home: &Path, isolated: bool, request: &ExecRequest) -> Result<i32> {
     let failed = |error: io::Error| {
-        if home.join(Home::EXIT).exists() {
+        if SessionDir::open(home).is_ok_and(|dir| dir.has_exit()) {
             return Failure::new(Code::Ended, "the session has ended");
         }
         Failure::system("cannot run a further command", &error)
@@ -20,6 +21,10 @@ pub(crate) fn run(home: &Path, request: &ExecRequest) -> Result<i32> {
     let mut client = Client::connect(home, "program").map_err(failed)?;
     let stdio = [request.stdio[0].as_fd(), request.stdio[1].as_fd(), request.stdio[2].as_fd()];
     let exec = wire::Exec { dir: request.dir.clone(), tty: request.tty };
+    // What runs in a place of its own does not get the caller's descriptors, be they a terminal or not.
+    if isolated {
+        return pumped::exec(&mut client, &request.argv, &request.env, &exec, stdio);
+    }
     let wanted = client.exec(&request.argv, &request.env, &exec, stdio).map_err(failed)?;
     loop {
         match client.next_event().map_err(failed)? {

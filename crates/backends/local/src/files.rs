@@ -1,81 +1,49 @@
 //! The files of a session on this host: the user's own, seen from the session's directory.
 
-use std::ffi::OsString;
 use std::fs::Metadata;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use async_trait::async_trait;
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use wharf_archive::{Drain, Feed, How, Moved, Names, pack, pipe, unpack};
+use wharf_archive::{Drain, Feed, How, Moved, Names, Source, pack, pipe, unpack};
 use wharf_backend::{Archive, Files, Result};
+use wharf_boundary::Dir;
 use wharf_model::{Code, Failure, FileKind, FileStat, Millis, Text, Ticket};
 
 /// The files of this host.
 pub(crate) struct HostFiles;
 
-/// Where a path leads.
-struct Found {
-    path: PathBuf,
-    /// What keeps it from leading elsewhere meanwhile.
-    pin: Option<OwnedFd>,
-    /// Whether a link at its end may be followed.
-    free: bool,
+/// What a path of a session leads to, from its directory on.
+fn find(ticket: &Ticket, path: &Text, follow: bool) -> io::Result<Source> {
+    match sandboxed(ticket, path)? {
+        Some((dir, below)) => Source::open_beneath(&dir, &below, follow),
+        None => Source::open(&ticket.spec.dir.as_path().join(path.as_path()), follow),
+    }
 }
 
-impl Found {
-    /// A path of a session: from its directory on. With `inside` it is that of a directory to go into.
-    fn of(ticket: &Ticket, path: &Text, inside: bool) -> Result<Self> {
-        let dir = ticket.spec.dir.as_path();
-        let whole = dir.join(path.as_path());
-        if ticket.spec.sandbox.is_none() {
-            return Ok(Self { path: whole, pin: None, free: true });
-        }
-        // What runs in a sandbox may put links in its directory, and must not have us follow them out of it.
-        let outside = || {
-            Failure::new(Code::Forbidden, format!("{} is not in the sandbox's directory", path.lossy()))
-                .hint("a file of this host is copied with `cp`")
-        };
-        let below = whole.strip_prefix(dir).map_err(|_| outside())?;
-        let (parent, name) = match (below.parent(), below.file_name()) {
-            (Some(parent), Some(name)) if !inside => (parent, Some(name)),
-            _ => (below, None),
-        };
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let base = rustix::fs::open(dir, flags, Mode::empty())
-            .map_err(|error| fault("cannot open", dir, &error.into()))?;
-        let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let pin = match rustix::fs::openat2(&base, parent, flags, Mode::empty(), how) {
-            Err(rustix::io::Errno::XDEV) => return Err(outside()),
-            opened => opened.map_err(|error| fault("cannot open", &whole, &error.into()))?,
-        };
-        let held = PathBuf::from(format!("/proc/self/fd/{}", pin.as_raw_fd()));
-        let path = name.map_or_else(|| held.join("."), |name| held.join(name));
-        Ok(Self { path, pin: Some(pin), free: false })
+/// The directory that a path of a session leads to, to write in it.
+fn directory(ticket: &Ticket, path: &Text) -> io::Result<Dir> {
+    match sandboxed(ticket, path)? {
+        Some((dir, below)) => Dir::from_fd(dir.open_beneath(below, OFlags::PATH | OFlags::DIRECTORY)?),
+        None => Dir::open(&ticket.spec.dir.as_path().join(path.as_path())),
     }
+}
 
-    fn metadata(&self, follow: bool) -> io::Result<Metadata> {
-        if follow && self.free {
-            std::fs::metadata(&self.path)
-        } else {
-            std::fs::symlink_metadata(&self.path)
-        }
+/// Of a session in a sandbox, its directory and the way from there: it may put links in it, and must not have us follow
+/// them out of it.
+fn sandboxed(ticket: &Ticket, path: &Text) -> io::Result<Option<(Dir, PathBuf)>> {
+    if ticket.spec.sandbox.is_none() {
+        return Ok(None);
     }
-
-    fn name(&self) -> OsString {
-        let text = self.path.as_os_str().as_bytes();
-        let real = || self.path.canonicalize().ok().and_then(|real| real.file_name().map(OsString::from));
-        // The last of "a/." is "." and not "a".
-        let dots = [&b"/."[..], b"/..", b"/"].iter().any(|end| text.ends_with(end));
-        let plain = || self.path.file_name().map(OsString::from);
-        if dots { real() } else { plain().or_else(real) }.unwrap_or_else(|| "root".into())
-    }
+    let dir = ticket.spec.dir.as_path();
+    let whole = dir.join(path.as_path());
+    let below = whole.strip_prefix(dir).map_err(|_| io::Error::from(Errno::XDEV))?;
+    Ok(Some((Dir::open(dir)?, below.to_owned())))
 }
 
 #[async_trait]
@@ -83,16 +51,14 @@ impl Files for HostFiles {
     async fn look(&self, ticket: &Ticket, path: &Text, follow: bool) -> Result<Option<FileStat>> {
         let (ticket, path) = (ticket.clone(), path.clone());
         apart(move || {
-            let found = match Found::of(&ticket, &path, false) {
-                Err(failure) if failure.code == Code::NotFound => return Ok(None),
-                found => found?,
-            };
-            let meta = match found.metadata(follow) {
-                Ok(meta) => meta,
+            let found = match find(&ticket, &path, follow) {
+                Ok(found) => found,
                 Err(error) if absent(&error) => return Ok(None),
-                Err(error) => return Err(fault("cannot read", path.as_path(), &error)),
+                Err(error) => return Err(fault("cannot read", &path, &error)),
             };
-            let link = meta.is_symlink().then(|| std::fs::read_link(&found.path).ok()).flatten();
+            let failed = |error: io::Error| fault("cannot read", &path, &error);
+            let meta = found.metadata().map_err(failed)?;
+            let target = meta.is_symlink().then(|| found.target()).transpose().map_err(failed)?;
             Ok(Some(FileStat {
                 name: found.name().into(),
                 kind: kind(&meta),
@@ -100,7 +66,7 @@ impl Files for HostFiles {
                 mode: meta.mode() & 0o7777,
                 modified: Millis(u64::try_from(meta.mtime()).unwrap_or(0) * 1000),
                 owner: None,
-                target: link.map(Text::from),
+                target: target.map(Text::from),
             }))
         })
         .await
@@ -108,20 +74,12 @@ impl Files for HostFiles {
 
     async fn take(&self, ticket: &Ticket, path: &Text, follow: bool) -> Result<Box<dyn Archive>> {
         let (ticket, path) = (ticket.clone(), path.clone());
-        let (found, follow) = apart(move || {
-            let found = Found::of(&ticket, &path, false)?;
-            let meta =
-                found.metadata(follow).map_err(|error| fault("cannot read", path.as_path(), &error))?;
-            // What was found to be no link is not followed later either.
-            Ok((found, !meta.is_symlink() && follow))
-        })
-        .await?;
+        let found =
+            apart(move || find(&ticket, &path, follow).map_err(|error| fault("cannot read", &path, &error)))
+                .await?;
         let (sender, pieces) = pipe();
         let packing = tokio::task::spawn_blocking(move || {
-            let packed =
-                pack(Drain::new(sender), &found.path, &found.name(), How { follow, owner: None }, |_| ());
-            drop(found.pin);
-            packed
+            pack(Drain::new(sender), &found, &found.name(), How::default(), |_| ())
         });
         Ok(Box::new(Packed { pieces, packing: Some(packing) }))
     }
@@ -130,10 +88,8 @@ impl Files for HostFiles {
         let (ticket, dir) = (ticket.clone(), dir.clone());
         let (sender, pieces) = pipe();
         let unpacking = tokio::task::spawn_blocking(move || {
-            let found = Found::of(&ticket, &dir, true)?;
-            let unpacked = unpack(Feed::new(pieces), &found.path, Names::Kept, |_| ());
-            drop(found.pin);
-            unpacked
+            let held = directory(&ticket, &dir).map_err(|error| fault("cannot open", &dir, &error))?;
+            unpack(Feed::new(pieces), held, dir.as_path(), Names::Kept, |_| ())
         });
         let sent = loop {
             match archive.next().await {
@@ -186,11 +142,15 @@ fn absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn fault(what: &str, path: &Path, error: &io::Error) -> Failure {
-    let what = format!("{what} {}", path.display());
+fn fault(what: &str, path: &Text, error: &io::Error) -> Failure {
+    let what = format!("{what} {}", path.lossy());
     match error.kind() {
         _ if absent(error) => Failure::new(Code::NotFound, format!("{what}: {error}")),
         io::ErrorKind::PermissionDenied => Failure::new(Code::Forbidden, format!("{what}: {error}")),
+        _ if Errno::from_io_error(error) == Some(Errno::XDEV) => {
+            Failure::new(Code::Forbidden, format!("{} is not in the sandbox's directory", path.lossy()))
+                .hint("a file of this host is copied with `cp`")
+        }
         _ => Failure::system(what, error),
     }
 }

@@ -13,9 +13,9 @@ use wharf_model::{Code, Failure, ScopeKind, Text, Ticket};
 use crate::keep;
 
 /// How long the kernel may take until everything stands still.
-const STILL: Duration = Duration::from_secs(2);
+const FREEZE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often it is looked at meanwhile.
-const LOOK: Duration = Duration::from_millis(2);
+const FREEZE_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Freezes by cgroups.
 pub(crate) struct CgroupFreezer;
@@ -85,7 +85,7 @@ impl Freezer for CgroupFreezer {
     async fn freeze(&self, ticket: &Ticket, still: bool) -> Result<()> {
         let control = Control::of(ticket)?;
         let what = if still { "freeze" } else { "thaw" };
-        let until = Instant::now() + STILL;
+        let until = Instant::now() + FREEZE_TIMEOUT;
         loop {
             // Again and again: a process that was just being born may have been missed.
             control.write(still).map_err(|error| control.cannot(what, &error))?;
@@ -97,11 +97,11 @@ impl Freezer for CgroupFreezer {
                 let _ = control.write(false);
                 return Err(Failure::new(
                     Code::Timeout,
-                    format!("session {} does not {what} within {STILL:?}", ticket.name),
+                    format!("session {} does not {what} within {FREEZE_TIMEOUT:?}", ticket.name),
                 )
                 .hint("one of its processes waits in the kernel, as for a disk that is away"));
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(FREEZE_POLL_INTERVAL).await;
         }
     }
 

@@ -5,11 +5,13 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::net::UnixStream;
 use wharf_backend::{Connection, Result, Status};
+use wharf_boundary::SessionDir;
 use wharf_holder::frame::{self, Kind};
-use wharf_holder::linux;
+use wharf_holder::reach;
 use wharf_holder::wire::{self, Hello, Start, Started};
 use wharf_model::{Code, ExitRecord, Failure, Home, Size, Text};
 
@@ -18,6 +20,9 @@ use crate::link::Link;
 use crate::place;
 
 pub use crate::keep::{given, read_ticket, start_of};
+
+/// How long to wait before a holder without room for a connection is tried again.
+const CONNECT_RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The first frame that a holder gets: what to start, the ticket that it shall keep, the command and its variables.
 pub fn start_frame(start: &Start, given: &[u8], argv: &[Text], env: &[(Text, Text)]) -> Result<Vec<u8>> {
@@ -53,11 +58,29 @@ pub async fn begin_with(
     Ok((place::parse(&payload)?, descriptors))
 }
 
-/// Finds the holder of the session in a directory. The caller sets the deadline.
+/// Finds the holder of the session in a directory, and sees to it that it is the one of its ticket. The caller sets the
+/// deadline.
 pub async fn find(home: &Path) -> io::Result<(UnixStream, Hello)> {
-    let stream = linux::connect(&home.join(Home::SOCKET))?;
-    stream.set_nonblocking(true)?;
-    let stream = UnixStream::from_std(stream)?;
+    let mut knocked = None;
+    let stream = loop {
+        match reach::connect_now(home) {
+            // The kernel tells nobody when there is room for a connection again.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                tokio::time::sleep(CONNECT_RETRY_INTERVAL).await;
+            }
+            // Its socket may have been taken away from a holder that lives: it listens again when it hears of that.
+            Err(error) if reach::is_nobody(&error) => {
+                let waited = *knocked.get_or_insert_with(|| reach::knock(home).then(Instant::now));
+                match waited {
+                    Some(since) if since.elapsed() < reach::KNOCKED => {
+                        tokio::time::sleep(CONNECT_RETRY_INTERVAL).await;
+                    }
+                    _ => return Err(error),
+                }
+            }
+            stream => break UnixStream::from_std(stream?)?,
+        }
+    };
     let hello = Hello { role: "program".into(), features: features(), ..Hello::default() };
     let (_, welcome, _) = place::exchange(&stream, Kind::Hello, &serde_json::to_vec(&hello)?).await?;
     Ok((stream, serde_json::from_slice(&welcome)?))
@@ -80,8 +103,32 @@ pub fn first_status(pid: i32, size: Size, welcome: Option<&Hello>) -> Status {
 
 /// The exit record of a run. A restart that was interrupted has put it aside under the run's number.
 pub fn read_exit(dir: &Path, run: u32) -> Option<ExitRecord> {
-    let read = |name: &str| serde_json::from_slice(&std::fs::read(dir.join(name)).ok()?).ok();
-    read(Home::EXIT).or_else(|| read(&format!("exit.{run}.json")))
+    let dir = SessionDir::open(dir).ok()?;
+    let parse = |read: io::Result<Option<Vec<u8>>>| serde_json::from_slice(&read.ok()??).ok();
+    parse(dir.read_exit()).or_else(|| parse(dir.read_exit_of(run)))
+}
+
+/// Whether there is an exit record, whoever wrote it.
+pub(crate) fn has_exit(dir: &Path) -> bool {
+    SessionDir::open(dir).is_ok_and(|dir| dir.has_exit())
+}
+
+/// Puts aside the exit record of a session that lives: it is not its holder's, and nobody shall believe it later.
+pub(crate) fn put_forged_exit_aside(home: &Path) {
+    let aside = || -> io::Result<()> {
+        let dir = SessionDir::open(home)?;
+        if dir.has_exit() && !dir.has_room() {
+            dir.own().put_aside(Home::EXIT)?;
+        }
+        Ok(())
+    };
+    // What cannot be put aside is replaced at its end.
+    let _ = aside();
+}
+
+/// The exit record as it stands now.
+pub(crate) fn read_exit_now(dir: &Path) -> Option<ExitRecord> {
+    serde_json::from_slice(&SessionDir::open(dir).ok()?.read_exit().ok()??).ok()
 }
 
 /// What we can do, for a holder to know.

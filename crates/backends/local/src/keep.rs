@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
+use wharf_boundary::SessionDir;
 use wharf_holder::frame::{self, Kind};
 use wharf_holder::linux;
 use wharf_holder::wire::{self, Resume, Start, Started, Through};
@@ -18,9 +19,10 @@ pub(crate) struct Keep {
 }
 
 impl Keep {
-    /// None where a holder sent none: then a killed holder is a lost session.
+    /// None where a holder sent none that a successor could go on with: then a killed holder is a lost session.
     pub(crate) fn new(started: Started, descriptors: Vec<OwnedFd>) -> Option<Self> {
-        (!descriptors.is_empty() && descriptors.len() == started.descriptors.len())
+        let whole = descriptors.len() == started.descriptors.len();
+        (whole && started.descriptors.contains(&wire::Duplicate::Command))
             .then_some(Self { started, descriptors })
     }
 
@@ -50,6 +52,15 @@ impl Keep {
     }
 }
 
+/// The session's own channel, from our side, among what its holder sent; where it has one.
+pub(crate) fn channel(started: &Started, descriptors: &[OwnedFd]) -> Option<OwnedFd> {
+    let at = started.descriptors.iter().position(|kind| *kind == wire::Duplicate::ChannelOutside)?;
+    descriptors.get(at)?.try_clone().ok()
+}
+
+/// The mask of a session whose caller had none to pass on.
+const ORDINARY_UMASK: u32 = 0o022;
+
 /// What a holder needs to know to start a session, as its ticket has it.
 pub fn start_of(ticket: &Ticket, descriptors: Option<u64>) -> Start {
     let (spec, through) = (&ticket.spec, through(ticket));
@@ -62,12 +73,17 @@ pub fn start_of(ticket: &Ticket, descriptors: Option<u64>) -> Start {
         log_size: spec.log_size.unwrap_or_default(),
         limits: spec.limits,
         motd: spec.motd.clone().filter(|_| ticket.run <= 1),
-        umask: spec.umask,
+        // The daemon's own is for its files alone. A container has one already.
+        umask: spec.umask.or_else(|| spec.container.is_none().then_some(ORDINARY_UMASK)),
         descriptors,
         token: ticket.token.clone(),
         guest: spec.adopt.is_some() && through.is_none(),
         through,
+        enter: spec.enter.clone(),
+        channel: spec.sandbox.is_some(),
         follow: None,
+        place_home: false,
+        expected: Vec::new(),
     }
 }
 
@@ -93,7 +109,8 @@ pub fn given(ticket: &Ticket) -> io::Result<Vec<u8>> {
 /// Reads a session's ticket.
 pub fn read_ticket(dir: &Path) -> io::Result<Ticket> {
     let path = dir.join(Home::TICKET);
-    let bytes = std::fs::read(&path).map_err(|error| named(&path, &error))?;
+    let bytes =
+        SessionDir::open(dir).and_then(|dir| dir.read_ticket()).map_err(|error| named(&path, &error))?;
     let mut ticket: Ticket = serde_json::from_slice(&bytes).map_err(|error| named(&path, &error.into()))?;
     // The directory is where it was found, wherever it stood when it was written.
     ticket.dir = Text::from(dir);

@@ -13,16 +13,22 @@ use wharf_model::{Code, ExitRecord, Failure, Millis, Offset, Size, Stats};
 
 use crate::carrier::{Carrier, Reply};
 use crate::output::LogOutput;
-use crate::{exec, stats};
+use crate::{exec, keep, stats};
 
 /// A request that the holder does at once takes no longer than this.
-const PROMPT: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a holder may take to say what became of input that is taken back: whoever typed it has waited already.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a holder that is asked for an end may take to say anything at all.
+const FIRST_WORD_TIMEOUT: Duration = Duration::from_secs(3);
+/// How often it is looked meanwhile whether somebody has stopped it.
+const STOPPED_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// What is done beyond the grace of a stop before the holder is taken for stuck: killing, draining, recording.
 const STOP_MARGIN: Duration = Duration::from_secs(10);
 /// The most input in one frame: what the holder holds at most, so that it is typed in one piece.
-const INPUT: usize = 1 << 20;
+const MAX_INPUT_LEN: usize = 1 << 20;
 /// How long to wait before input is offered again to a terminal that takes none.
-const BUSY: Duration = Duration::from_millis(10);
+const INPUT_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// A session, by way of its holder.
 pub(crate) struct Link {
@@ -54,7 +60,7 @@ impl Link {
                     if Instant::now() >= until {
                         return Err(late(0, bytes.len()));
                     }
-                    tokio::time::sleep_until(until.min(Instant::now() + BUSY)).await;
+                    tokio::time::sleep_until(until.min(Instant::now() + INPUT_RETRY_PAUSE)).await;
                 }
                 Err(failure) => return Err(failure),
             }
@@ -63,17 +69,28 @@ impl Link {
 
     /// Takes back what is not typed yet, and finds out what became of it.
     async fn withdraw(&self, seq: u32, told: &mut tokio::sync::oneshot::Receiver<Reply>, of: usize) -> Reply {
-        let cancelled = self.carrier.ask(Kind::Cancel, &seq.to_le_bytes(), PROMPT).await;
+        let cancelled = self.carrier.ask(Kind::Cancel, &seq.to_le_bytes(), CANCEL_TIMEOUT).await;
         // The holder answers in order: what it had to say of the input itself is here by now.
         if let Ok(reply) = told.try_recv() {
             return reply;
         }
         self.carrier.forget(seq);
-        match json::<Option<usize>>(&cancelled?)? {
+        let cancelled = cancelled.map_err(|failure| match failure.code {
+            Code::Timeout => {
+                deaf("the holder of the session does not answer; a part of the input may have gone in")
+            }
+            _ => failure,
+        })?;
+        match json::<Option<usize>>(&cancelled)? {
             Some(written) => Err(late(written, of)),
             None => Err(Failure::new(Code::Unreachable, "the holder lost track of the input")),
         }
     }
+}
+
+fn deaf(message: &str) -> Failure {
+    Failure::new(Code::Timeout, message)
+        .hint("it may be stopped; `wharf kill` ends the session without it, and what it holds")
 }
 
 fn late(written: usize, of: usize) -> Failure {
@@ -92,8 +109,8 @@ impl Connection for Link {
         let until = Instant::now() + within;
         let turn = tokio::time::timeout_at(until, self.writing.acquire()).await;
         let _turn = turn.map_err(|_| late(0, bytes.len()))?;
-        for (number, piece) in bytes.chunks(INPUT).enumerate() {
-            let before = number * INPUT;
+        for (number, piece) in bytes.chunks(MAX_INPUT_LEN).enumerate() {
+            let before = number * MAX_INPUT_LEN;
             self.type_piece(piece, until).await.map_err(|failure| match failure.code {
                 Code::Timeout if before > 0 => late(before, bytes.len()),
                 _ => failure,
@@ -103,11 +120,11 @@ impl Connection for Link {
     }
 
     async fn close_input(&self) -> Result<()> {
-        self.carrier.ask(Kind::CloseInput, &[], PROMPT).await.map(drop)
+        self.carrier.ask(Kind::CloseInput, &[], REQUEST_TIMEOUT).await.map(drop)
     }
 
     async fn pending(&self) -> Result<Pending> {
-        let pending: wire::Pending = json(&self.carrier.ask(Kind::Pending, &[], PROMPT).await?)?;
+        let pending: wire::Pending = json(&self.carrier.ask(Kind::Pending, &[], REQUEST_TIMEOUT).await?)?;
         let wire::Pending { queued, unread, canonical, echo } = pending;
         Ok(Pending { queued, unread, canonical, echo })
     }
@@ -115,13 +132,13 @@ impl Connection for Link {
     async fn resize(&self, size: Size) -> Result<()> {
         let [c0, c1] = size.cols.to_le_bytes();
         let [r0, r1] = size.rows.to_le_bytes();
-        self.carrier.ask(Kind::Resize, &[c0, c1, r0, r1], PROMPT).await.map(drop)
+        self.carrier.ask(Kind::Resize, &[c0, c1, r0, r1], REQUEST_TIMEOUT).await.map(drop)
     }
 
     async fn signal(&self, signal: i32, tree: bool) -> Result<()> {
         let mut payload = signal.to_le_bytes().to_vec();
         payload.push(u8::from(tree));
-        self.carrier.ask(Kind::Signal, &payload, PROMPT).await.map(drop)
+        self.carrier.ask(Kind::Signal, &payload, REQUEST_TIMEOUT).await.map(drop)
     }
 
     async fn stop(&self, stop: Stop) -> Result<ExitRecord> {
@@ -130,8 +147,37 @@ impl Connection for Link {
         let request = wire::StopRequest { grace, reason: stop.reason, by: stop.by };
         let request =
             serde_json::to_vec(&request).map_err(|e| Failure::new(Code::Internal, e.to_string()))?;
+        let stopped = self.carrier.ask(Kind::Stop, &request, within);
+        // A question that is answered at once stands behind it: who does not answer that one does not hear at all.
+        let heard = async {
+            let answer = self.carrier.ask(Kind::Status, &[], FIRST_WORD_TIMEOUT);
+            tokio::pin!(answer);
+            let answer = loop {
+                // Again and again: a signal that stops it may still be on its way.
+                self.carrier.wake();
+                tokio::select! {
+                    answer = &mut answer => break answer,
+                    () = tokio::time::sleep(STOPPED_POLL_INTERVAL) => {}
+                }
+            };
+            match answer {
+                Err(failure)
+                    if failure.code == Code::Timeout && self.carrier.status.borrow().silent.is_some() =>
+                {
+                    Err(deaf(
+                        "the holder of the session does not answer, and nothing was ended; it ends if that one goes on",
+                    ))
+                }
+                _ => std::future::pending().await,
+            }
+        };
+        let stopped = tokio::select! {
+            biased;
+            stopped = stopped => stopped,
+            deaf = heard => deaf,
+        };
         // It may have ended by itself meanwhile.
-        match self.carrier.ask(Kind::Stop, &request, within).await {
+        match stopped {
             Ok(record) => json(&record),
             Err(failure) => match self.carrier.status.borrow().exit.clone() {
                 Some(record) => Ok(record),
@@ -158,12 +204,12 @@ impl Connection for Link {
     }
 
     async fn stats(&self) -> Result<Stats> {
-        let status: wire::Status = json(&self.carrier.ask(Kind::Status, &[], PROMPT).await?)?;
+        let status: wire::Status = json(&self.carrier.ask(Kind::Status, &[], REQUEST_TIMEOUT).await?)?;
         let home = self.carrier.home.clone();
-        let told = if stats::sees(&home) {
-            None
+        let told = if stats::asks(&home) {
+            Some(json(&self.carrier.ask(Kind::Usage, &[], REQUEST_TIMEOUT).await?)?)
         } else {
-            Some(json(&self.carrier.ask(Kind::Usage, &[], PROMPT).await?)?)
+            None
         };
         let stats = tokio::task::spawn_blocking(move || stats::read(&home, told, status.last_input)).await;
         let stats = stats.map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
@@ -171,8 +217,16 @@ impl Connection for Link {
     }
 
     async fn exec(&self, request: ExecRequest) -> Result<i32> {
-        let home = self.carrier.home.clone();
-        let run = tokio::task::spawn_blocking(move || exec::run(&home, &request)).await;
-        run.map_err(|error| Failure::new(Code::Internal, error.to_string()))?
+        let (home, elsewhere) = (self.carrier.home.clone(), self.carrier.is_elsewhere());
+        // A thread of its own: it waits for as long as the command takes, or a holder pleases, and those who wait for a
+        // short look at a disk must not stand behind it.
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let run = move || {
+            let sandboxed = || keep::read_ticket(&home).is_ok_and(|ticket| ticket.spec.sandbox.is_some());
+            drop(tell.send(exec::run(&home, elsewhere || sandboxed(), &request)));
+        };
+        let thread = std::thread::Builder::new().name("exec".to_owned()).spawn(run);
+        thread.map_err(|error| Failure::system("cannot run a further command", &error))?;
+        told.await.map_err(|error| Failure::new(Code::Internal, error.to_string()))?
     }
 }

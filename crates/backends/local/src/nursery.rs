@@ -2,18 +2,18 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Holders that wait for a session, so that a start need not wait for a fork.
-const SPARES: usize = 2;
+const SPARE_HOLDERS: usize = 2;
 
 /// How long the nursery may take to take an order in.
-const PATIENCE: Duration = Duration::from_secs(1);
+const ORDER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Where holders come from. It starts its process when first needed, and again when that died.
 #[derive(Debug)]
@@ -24,8 +24,16 @@ pub(crate) struct Nursery {
 
 #[derive(Debug, Default)]
 struct State {
-    process: Option<(UnixStream, Child)>,
+    process: Option<Process>,
     spares: VecDeque<UnixStream>,
+}
+
+#[derive(Debug)]
+struct Process {
+    orders: UnixStream,
+    /// Where it is asked for what holders left that were killed. Holders have it too.
+    door: OwnedFd,
+    child: Child,
 }
 
 impl Nursery {
@@ -47,10 +55,16 @@ impl Nursery {
         }
     }
 
+    /// The way to ask for what holders of this nursery left that were killed, where there is one.
+    pub(crate) fn door(&self) -> Option<OwnedFd> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.process.as_ref()?.door.try_clone().ok()
+    }
+
     /// Makes up for holders that were given away.
     pub(crate) fn replenish(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state.spares.len() < SPARES {
+        while state.spares.len() < SPARE_HOLDERS {
             match self.order(&mut state) {
                 Ok(spare) => state.spares.push_back(spare),
                 // The next start will say what is wrong.
@@ -67,11 +81,12 @@ impl Nursery {
     fn order(&self, state: &mut State) -> io::Result<UnixStream> {
         let (ours, theirs) = UnixStream::pair()?;
         for _ in 0..2 {
-            let (orders, _) = match &mut state.process {
+            let Process { orders, door, .. } = match &mut state.process {
                 Some(process) => process,
                 none => none.insert(self.spawn()?),
             };
-            match wharf_holder::linux::send(orders.as_fd(), &[IoSlice::new(&[1])], &[theirs.as_fd()]) {
+            let passed = [door.as_fd(), theirs.as_fd()];
+            match wharf_holder::linux::send(orders.as_fd(), &[IoSlice::new(&[1])], &passed) {
                 Ok(_) => {
                     ours.set_nonblocking(true)?;
                     return Ok(ours);
@@ -82,21 +97,22 @@ impl Nursery {
         Err(io::Error::other("the process that forks holders does not stay alive"))
     }
 
-    fn spawn(&self) -> io::Result<(UnixStream, Child)> {
+    fn spawn(&self) -> io::Result<Process> {
         let (ours, theirs) = UnixStream::pair()?;
+        let (door, desk) = UnixDatagram::pair()?;
         // One that is stopped must not stop us.
-        ours.set_write_timeout(Some(PATIENCE))?;
+        ours.set_write_timeout(Some(ORDER_TIMEOUT))?;
         let child = Command::new(&self.program)
             .arg("nursery")
-            .env_clear()
+            // Holders keep our variables for one thing: a daemon that they start for a process of their session.
             // A holder is woken for every key that is typed, and has no use for what that would do each time.
             .env("GLIBC_TUNABLES", "glibc.pthread.rseq=0")
             .current_dir("/")
-            .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::from(OwnedFd::from(desk)))
             .spawn()
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.program.display())))?;
-        Ok((ours, child))
+        Ok(Process { orders: ours, door: door.into(), child })
     }
 }
 
@@ -108,9 +124,9 @@ impl Drop for Nursery {
 }
 
 /// Lets a nursery go: it ends when its socket does, or else by force.
-fn end(process: Option<(UnixStream, Child)>) {
-    if let Some((socket, mut child)) = process {
-        drop(socket);
+fn end(process: Option<Process>) {
+    if let Some(Process { orders, mut child, .. }) = process {
+        drop(orders);
         let _ = child.kill();
         let _ = child.wait();
     }

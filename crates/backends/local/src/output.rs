@@ -11,7 +11,7 @@ use wharf_backend::{Output, OutputChunk, Result, Status, Stream};
 use wharf_log::{Chunk, Follower, Reader, Streams};
 use wharf_model::{Failure, Home, Offset};
 
-const READ: usize = 64 << 10;
+const READ_LEN: usize = 64 << 10;
 
 /// Reads a log and follows it until the session is over.
 pub(crate) struct LogOutput {
@@ -36,7 +36,7 @@ impl LogOutput {
 
     /// Takes the next piece from the files. False at their end.
     fn fill(&mut self) -> io::Result<bool> {
-        let mut buffer = vec![0; READ];
+        let mut buffer = vec![0; READ_LEN];
         match self.reader.read(&mut buffer)? {
             Chunk::Data { offset, len } => {
                 for (stream, range) in self.streams.split(&self.reader, offset, len)? {

@@ -17,9 +17,14 @@ use crate::keep::Keep;
 use crate::nursery::Nursery;
 
 /// How long a holder may take to start a command: a start waits for a loaded machine, not for ever.
-const START: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long after a start its spare holder is replaced: forking at once would only delay the command.
-const AFTERWARDS: Duration = Duration::from_millis(5);
+const REFILL_DELAY: Duration = Duration::from_millis(5);
+
+/// The most descriptors that come with an answer: a session has eight kinds of them.
+const MAX_PASSED: usize = 8;
+/// How much news may come before an answer.
+const MAX_NEWS_BEFORE_ANSWER: u32 = 64;
 
 /// What starts and replaces holders.
 pub(crate) struct Place {
@@ -35,18 +40,26 @@ impl Place {
         frame: &[u8],
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(UnixStream, Started, Vec<OwnedFd>)> {
-        let talk = async {
-            let stream = self.reach(frame, descriptors).await?;
-            let answer = first_answer(&stream).await?;
-            Ok::<_, io::Error>((stream, answer))
+        let gone = |error: io::Error| {
+            self.nursery.distrust();
+            // One that hangs up without having read what it was asked for has not begun with it.
+            if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) {
+                return Failure::system("the holder went away before the command was started", &error);
+            }
+            // It may have started it, and be sure that we know.
+            Failure::new(Code::Timeout, format!("the holder's answer to the start was lost: {error}"))
         };
-        let (stream, (kind, payload, fds)) = tokio::time::timeout(START, talk)
-            .await
-            .map_err(|_| Failure::new(Code::Timeout, "the holder did not start the command in time"))?
-            .map_err(|error| {
+        let talk = async {
+            let stream = self.reach(frame, descriptors).await.map_err(|error| {
                 self.nursery.distrust();
                 Failure::system("the holder went away before the command was started", &error)
             })?;
+            let answer = first_answer(&stream).await.map_err(gone)?;
+            Ok::<_, Failure>((stream, answer))
+        };
+        let (stream, (kind, payload, fds)) = tokio::time::timeout(START_TIMEOUT, talk)
+            .await
+            .map_err(|_| Failure::new(Code::Timeout, "the holder did not start the command in time"))??;
         if kind == Kind::Error as u8 {
             return Err(parse(&payload)?);
         }
@@ -64,7 +77,7 @@ impl Place {
 
     /// Makes up for a holder that was given away, when whoever asked for it has had its answer.
     pub(crate) async fn replenish(self: Arc<Self>) {
-        tokio::time::sleep(AFTERWARDS).await;
+        tokio::time::sleep(REFILL_DELAY).await;
         self.nursery.replenish();
     }
 
@@ -119,7 +132,7 @@ pub(crate) async fn send(
 
 /// Reads one frame with the descriptors that came along.
 pub(crate) async fn first_answer(stream: &UnixStream) -> io::Result<(u8, Vec<u8>, Vec<OwnedFd>)> {
-    let (mut frames, mut passed) = (Decoder::default(), Vec::new());
+    let (mut frames, mut passed) = (Decoder::of_answers(), Vec::new());
     let mut buffer = [0_u8; 4 << 10];
     loop {
         stream.readable().await?;
@@ -129,7 +142,10 @@ pub(crate) async fn first_answer(stream: &UnixStream) -> io::Result<(u8, Vec<u8>
             stream.try_io(Interest::READABLE, || linux::receive(stream, &mut buffer[..wanted], &mut passed));
         match got {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(n) => frames.push(&buffer[..n]),
+            Ok(n) => {
+                passed.truncate(MAX_PASSED);
+                frames.push(&buffer[..n]);
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Err(error) => return Err(error),
         }
@@ -146,12 +162,15 @@ pub(crate) async fn exchange(
     payload: &[u8],
 ) -> io::Result<(u8, Vec<u8>, Vec<OwnedFd>)> {
     send(stream, &frame::encode(kind, 1, payload), &[]).await?;
-    loop {
+    for _ in 0..MAX_NEWS_BEFORE_ANSWER {
         let answer = first_answer(stream).await?;
         if answer.0 != Kind::News as u8 {
             return Ok(answer);
         }
+        // One who always has more to say does not keep this thread from others.
+        tokio::task::yield_now().await;
     }
+    Err(io::Error::new(io::ErrorKind::InvalidData, "the holder has news, and no answer"))
 }
 
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T> {

@@ -8,17 +8,28 @@ use wharf_model::{Home, Millis, Stats};
 
 use crate::keep;
 
-/// Whether the session's processes are seen from here: those of another host are not.
-pub(crate) fn sees(home: &Path) -> bool {
-    keep::read_ticket(home).is_ok_and(|ticket| ticket.holder.is_some())
+/// Whether its holder is asked too: beside the processes of a container it knows more of them than we do.
+pub(crate) fn asks(home: &Path) -> bool {
+    keep::read_ticket(home).is_ok_and(|ticket| ticket.holder.is_none() || ticket.spec.container.is_some())
 }
 
 /// Measures the session in a directory. What its processes use may have been told by its holder.
 pub(crate) fn read(home: &Path, told: Option<wire::Usage>, last_input: Option<Millis>) -> io::Result<Stats> {
     let ticket = keep::read_ticket(home)?;
     let usage = ticket.holder.as_ref().map(|holder| linux::usage(&ticket.scope, holder)).transpose()?;
-    let told = told.map(|wire::Usage { cpu, memory, processes }| linux::Usage { cpu, memory, processes });
-    let usage = told.or(usage).unwrap_or_default();
+    let told_usage = told.map(|told| linux::Usage {
+        cpu: told.cpu,
+        memory: told.memory,
+        processes: told.processes,
+        io: told.io,
+    });
+    // What is seen from here counts; but what others' processes read and wrote, only the one beside them is told.
+    let mut usage = usage.or(told_usage).unwrap_or_default();
+    usage.io = usage.io.or(told_usage.and_then(|told| told.io));
+    // Where it shares a network, what came and went is not its own.
+    let container = ticket.spec.container.as_ref();
+    let network =
+        container.filter(|container| !container.shares_network()).and(told).and_then(|told| told.network);
     let log = home.join(Home::LOG);
     let (log_start, log_end) = wharf_log::Reader::bounds(&log)?;
     Ok(Stats {
@@ -27,15 +38,9 @@ pub(crate) fn read(home: &Path, told: Option<wire::Usage>, last_input: Option<Mi
         processes: usage.processes,
         log_start,
         log_end,
-        last_output: last_change(&log),
+        last_output: wharf_log::last_written(&log).ok().flatten().map(Millis::from),
         last_input,
+        io: usage.io,
+        network,
     })
-}
-
-/// When the newest segment last grew.
-fn last_change(log: &Path) -> Option<Millis> {
-    let names = std::fs::read_dir(log).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
-    let newest = names.filter(|path| path.extension().is_some_and(|ext| ext == "log")).max()?;
-    let meta = newest.metadata().ok()?;
-    (meta.len() > 0).then(|| meta.modified().ok().map(Millis::from)).flatten()
 }

@@ -23,12 +23,12 @@ use crate::server::{self, Server};
 use crate::target::Target;
 
 /// How long a holder may take to start a command.
-const START: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a pane is asked for, each time after a longer pause: a server that has just lost its last session is
 /// about to go, and the next one that answers is a new one.
-const ATTEMPTS: u32 = 8;
+const MAX_PANE_TRIES: u32 = 8;
 /// The first pause.
-const PAUSE: Duration = Duration::from_millis(5);
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(5);
 
 /// Where the server is, and what sits in its panes.
 #[derive(Debug, Clone)]
@@ -94,10 +94,10 @@ impl TmuxBackend {
                 Ok(both) => return Ok(both),
                 Err(failure) => self.explained(failure).await,
             };
-            if failure.code != Code::Unreachable || attempt == ATTEMPTS {
+            if failure.code != Code::Unreachable || attempt == MAX_PANE_TRIES {
                 return Err(failure);
             }
-            tokio::time::sleep(PAUSE * (1 << attempt)).await;
+            tokio::time::sleep(FIRST_RETRY_PAUSE * (1 << attempt)).await;
             attempt += 1;
         }
     }
@@ -287,12 +287,13 @@ impl Backend for TmuxBackend {
         self.server.prepare(&self.holder)?;
         let (stream, link) = self.pane(&session, ticket.spec.size).await?;
         let passed = [link.as_fd()];
-        let begun = tokio::time::timeout(START, held::begin_with(&stream, &frame, &passed)).await;
-        let (started, _) = begun
+        let begun = tokio::time::timeout(START_TIMEOUT, held::begin_with(&stream, &frame, &passed)).await;
+        let (started, descriptors) = begun
             .map_err(|_| Failure::new(Code::Timeout, "the holder did not start the command in time"))??;
         // The holder's own copy alone keeps it open from here on.
         drop(link);
-        let connection = connect(&mut ticket, stream, started);
+        let connection = connect(&mut ticket, stream, started.clone());
+        self.held.hear_first(&started, &descriptors, &ticket, &*connection);
         self.follow(&ticket, &connection);
         Ok((ticket, connection))
     }
@@ -315,8 +316,24 @@ impl Backend for TmuxBackend {
         self.held.list().await
     }
 
+    fn seen_running(&self, ticket: &Ticket) -> bool {
+        self.held.seen_running(ticket)
+    }
+
     async fn sweep(&self, ticket: &Ticket) -> Result<u32> {
         self.held.sweep(ticket).await
+    }
+
+    async fn strays(&self, ticket: &Ticket) -> Result<Vec<i32>> {
+        self.held.strays(ticket).await
+    }
+
+    async fn finds_all(&self, ticket: &Ticket) -> bool {
+        self.held.finds_all(ticket).await
+    }
+
+    async fn kill(&self, ticket: &Ticket) -> Result<()> {
+        self.held.kill(ticket).await
     }
 
     fn files(&self) -> Option<&dyn wharf_backend::Files> {

@@ -12,7 +12,7 @@ use wharf_holder::linux;
 use wharf_model::{Code, Failure};
 
 /// How long a pane may take to report.
-const REPORT: Duration = Duration::from_secs(10);
+const PANE_REPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The first byte of a holder in a pane.
 const SEATED: u8 = b'p';
@@ -95,7 +95,7 @@ fn stranger() -> io::Error {
 }
 
 async fn in_time<T>(wait: impl Future<Output = io::Result<T>>) -> Result<T> {
-    let waited = tokio::time::timeout(REPORT, wait).await.map_err(|_| {
+    let waited = tokio::time::timeout(PANE_REPORT_TIMEOUT, wait).await.map_err(|_| {
         Failure::new(Code::Timeout, "the pane did not report in time")
             .hint("its process is wharf-holder: can tmux run it?")
     })?;

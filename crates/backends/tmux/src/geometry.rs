@@ -9,7 +9,7 @@ use wharf_model::Size;
 use crate::server::Server;
 
 /// How long a size must have stood before tmux hears of it: one that is told while the next is set would undo that.
-const STEADY: Duration = Duration::from_millis(300);
+const SIZE_STABLE_TIME: Duration = Duration::from_millis(300);
 
 /// Follows one session to its end.
 pub(crate) async fn follow(server: Server, session: String, mut status: watch::Receiver<Status>) {
@@ -21,7 +21,7 @@ pub(crate) async fn follow(server: Server, session: String, mut status: watch::R
         loop {
             let size = status.borrow_and_update().size;
             let changed = status.wait_for(|status| status.size != size || over(status));
-            match tokio::time::timeout(STEADY, changed).await {
+            match tokio::time::timeout(SIZE_STABLE_TIME, changed).await {
                 Ok(Ok(status)) if !over(&status) => {}
                 Ok(_) => return,
                 Err(_) => {

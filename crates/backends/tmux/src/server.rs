@@ -15,12 +15,12 @@ use wharf_backend::Result;
 use wharf_model::{Code, Failure};
 
 /// How long tmux may take to answer. One that is hung must delay nobody for longer.
-const ANSWER: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The server's socket, in its directory. Asked for from there, so that the length of the path does not matter.
 const SOCKET: &str = "sock";
 /// The longest path that a socket can be reached by.
-const LONGEST: usize = 108;
+const MAX_SOCKET_PATH_LEN: usize = 108;
 /// The server's configuration.
 const CONFIGURATION: &str = "conf";
 /// The holder, by a name that stays the same when the program moves.
@@ -86,7 +86,7 @@ impl Server {
     pub(crate) fn join_command(&self, session: &str) -> Vec<OsString> {
         let (socket, target) = (self.dir.join(SOCKET), format!("={session}"));
         let (tmux, target) = (self.program.as_os_str(), OsStr::new(&target));
-        let join: Vec<&OsStr> = if socket.as_os_str().len() < LONGEST {
+        let join: Vec<&OsStr> = if socket.as_os_str().len() < MAX_SOCKET_PATH_LEN {
             vec![tmux, "-S".as_ref(), socket.as_os_str(), "attach-session".as_ref(), "-t".as_ref(), target]
         } else {
             let script = "cd \"$1\" && exec \"$2\" -S sock attach-session -t \"$3\"";
@@ -124,7 +124,11 @@ impl Server {
         command.args(["-S", SOCKET, "-f", CONFIGURATION]).args(args);
         // A server that is started by this keeps what it is given here, for itself and for every pane.
         command.current_dir(&self.dir).env_clear().env("WHARF_DOORS", &self.dir);
-        for kept in ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE"] {
+        // Beyond what tmux itself needs, what a daemon does that a holder starts for a process of its session.
+        let kept = ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE"];
+        let daemons =
+            ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "WHARF_HOLDER"];
+        for kept in kept.into_iter().chain(daemons) {
             if let Some(value) = std::env::var_os(kept) {
                 command.env(kept, value);
             }
@@ -137,7 +141,7 @@ impl Server {
     pub(crate) async fn is_out_of_descriptors(&self) -> bool {
         let Ok(dir) = fs::File::open(&self.dir) else { return false };
         let socket = format!("/proc/self/fd/{}/{SOCKET}", dir.as_raw_fd());
-        let Ok(Ok(stream)) = tokio::time::timeout(ANSWER, UnixStream::connect(socket)).await else {
+        let Ok(Ok(stream)) = tokio::time::timeout(ANSWER_TIMEOUT, UnixStream::connect(socket)).await else {
             return false;
         };
         let Some(pid) = stream.peer_cred().ok().and_then(|peer| peer.pid()) else { return false };
@@ -145,7 +149,7 @@ impl Server {
         let most = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
         let most = most.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
         let open = fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, |entries| entries.count() as u64);
-        most.is_some_and(|most| open + NEEDED > most)
+        most.is_some_and(|most| open + DESCRIPTORS_PER_PANE > most)
     }
 
     /// What tmux calls its version.
@@ -161,7 +165,7 @@ impl Server {
 }
 
 /// How many descriptors a server needs for one more pane, what brings its output, and whoever asks for it.
-const NEEDED: u64 = 6;
+const DESCRIPTORS_PER_PANE: u64 = 6;
 
 /// Whether the system has no terminal left: tmux says only that it could not fork.
 pub(crate) fn out_of_terminals() -> bool {
@@ -171,9 +175,9 @@ pub(crate) fn out_of_terminals() -> bool {
 /// Runs tmux to its end, with a deadline.
 pub(crate) async fn output(command: &mut Command) -> Result<String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    let ran = tokio::time::timeout(ANSWER, command.output()).await;
+    let ran = tokio::time::timeout(ANSWER_TIMEOUT, command.output()).await;
     let ran = ran.map_err(|_| {
-        Failure::new(Code::Timeout, format!("tmux did not answer within {} s", ANSWER.as_secs()))
+        Failure::new(Code::Timeout, format!("tmux did not answer within {} s", ANSWER_TIMEOUT.as_secs()))
             .hint("its server may be stopped or hung; sessions on other backends are not affected")
     })?;
     let ran = ran.map_err(|error| match error.kind() {

@@ -9,11 +9,11 @@ use wharf_holder::client::Client;
 use crate::detach::{DetachKeys, Watch};
 
 /// What is sent at once, and acknowledged before the next.
-const PIECE: usize = 64 << 10;
+const MAX_WRITE_LEN: usize = 64 << 10;
 /// What is typed without being acknowledged: waiting for that would wake us twice for each key.
-const KEYS: usize = 1 << 10;
+const MAX_UNACKNOWLEDGED_LEN: usize = 1 << 10;
 /// What may wait: beyond it standard input is not read.
-const MOST: usize = 4 << 20;
+const MAX_WAITING_LEN: usize = 4 << 20;
 
 /// What reading standard input came to.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Input {
 
     /// Whether standard input is to be read.
     pub(super) fn wanted(&self) -> bool {
-        self.open && self.waiting.len() < if self.terminal { MOST } else { PIECE }
+        self.open && self.waiting.len() < if self.terminal { MAX_WAITING_LEN } else { MAX_WRITE_LEN }
     }
 
     /// Reads what is there.
@@ -101,10 +101,10 @@ impl Input {
             return Ok(());
         }
         if !self.waiting.is_empty() {
-            let rest = self.waiting.split_off(self.waiting.len().min(PIECE));
+            let rest = self.waiting.split_off(self.waiting.len().min(MAX_WRITE_LEN));
             let piece = std::mem::replace(&mut self.waiting, rest);
             self.keys += piece.len();
-            let ack = self.keys > KEYS;
+            let ack = self.keys > MAX_UNACKNOWLEDGED_LEN;
             let seq = client.send_input(&piece, ack)?;
             if ack {
                 (self.sent, self.keys) = (Some(seq), 0);

@@ -10,6 +10,6 @@ mod screen;
 mod session;
 mod tail;
 
-pub(crate) use options::{Begin, Options};
+pub(crate) use options::{Begin, Options, Outer};
 pub(crate) use reach::{Reached, reach};
 pub(crate) use session::attach;

@@ -11,7 +11,7 @@ use super::geometry::Say;
 use crate::{call, place, terminal};
 
 /// How long a daemon may take. One that is slow is not waited for: the end of the log does instead.
-const QUICK: Duration = Duration::from_millis(300);
+const REPAINT_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// What shows a session as it was at an offset of its log.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(super) fn painting(session: &Path, say: &mut Say) -> Option<Painting> {
     let (home, id) = (place::home().ok()?, session.file_name()?.to_str()?);
     let asked = call::runtime().ok()?.block_on(async {
         let client = wharf_api::Client::new(home.socket());
-        client.repaint(id, ours, QUICK).await
+        client.repaint(id, ours, REPAINT_TIMEOUT).await
     });
     let (painted, offset) = asked.ok()?;
     // What stands on our terminal goes up, and is not painted over.

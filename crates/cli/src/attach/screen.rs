@@ -10,7 +10,7 @@ use crate::replay::Replay;
 use crate::terminal::Modes;
 
 /// What a write takes at most: less than what blocks for long when the reader is slow.
-const PIECE: usize = 4096;
+const MAX_WRITE_LEN: usize = 4096;
 
 /// Where output goes.
 pub(super) struct Screen {
@@ -139,7 +139,7 @@ impl Waiting {
 
     fn write(&mut self, to: BorrowedFd<'_>) -> io::Result<()> {
         let rest = &self.bytes[self.written..];
-        match rustix::io::write(to, &rest[..rest.len().min(PIECE)]) {
+        match rustix::io::write(to, &rest[..rest.len().min(MAX_WRITE_LEN)]) {
             Ok(count) => self.written += count,
             // A signal: whoever called looks at it.
             Err(Errno::INTR | Errno::AGAIN) => {}

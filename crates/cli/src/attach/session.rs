@@ -1,13 +1,13 @@
 //! One attachment, from beginning to end.
 
 use std::io::{self, IsTerminal};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use wharf_holder::client::{Client, Event};
 use wharf_holder::wire::ANSWERS;
-use wharf_model::{ExitRecord, Failure, Home, Offset, Size};
+use wharf_model::{Code, ExitRecord, Failure, Home, Offset, Size};
 
 use super::geometry::Say;
 use super::input::{Input, Typed};
@@ -31,10 +31,16 @@ enum End {
 }
 
 /// How long a holder that went away may take to be replaced.
-const REPLACED: Duration = Duration::from_secs(2);
+const REPLACE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A connection that broke sooner was hardly one; how many of them in a row are followed by another; and the pause after the
+/// first, which is doubled for each.
+const BRIEF_CONNECTION_TIME: Duration = Duration::from_secs(2);
+const MAX_BRIEF_CONNECTIONS: u32 = 20;
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// How often one who would own the session's size looks whether he does.
-const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const OWNER_POLL_INTERVAL: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 const SIGNALS: &[i32] =
     &[libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGWINCH, libc::SIGTSTP, libc::SIGCONT];
@@ -145,7 +151,9 @@ impl<'a> Attachment<'a> {
         let raw = interactive.then(|| RawMode::enter(io::stdin())).transpose().map_err(cannot)?;
         if interactive {
             // Told once the keys work, on a terminal that is raw by now.
-            output::note_raw(format!("attached to {}; detach with {}", options.name, options.keys));
+            output::note_raw(options.welcome());
+        } else if !options.owned {
+            output::note(options.without_terminal(io::stdin().is_terminal()));
         }
         let mut screen = Screen::new(from, border);
         if let Some(painting) = painted {
@@ -165,9 +173,9 @@ impl<'a> Attachment<'a> {
         Ok(attachment)
     }
 
-    /// Keys need not wait for the holder to pass them on.
+    /// Keys need not wait for the holder to pass them on; but one that runs where the session does could lend anything.
     fn shorten(&mut self) {
-        if self.raw.is_some() && !self.options.read_only {
+        if self.raw.is_some() && !self.options.read_only && !self.options.isolated {
             self.client.type_directly();
         }
     }
@@ -190,6 +198,7 @@ impl<'a> Attachment<'a> {
     }
 
     fn run(&mut self) -> Result<End, Trouble> {
+        let (mut since, mut brief) = (Instant::now(), 0);
         loop {
             let end = match self.turn() {
                 Ok(None) => continue,
@@ -199,7 +208,19 @@ impl<'a> Attachment<'a> {
             };
             match end {
                 End::Gone => {
-                    match reach(&self.options.dir, &self.options.name, self.options.role(), Some(REPLACED))? {
+                    // One holder may be gone, and the next; who answers and hangs up without end is none.
+                    brief = if since.elapsed() < BRIEF_CONNECTION_TIME { brief + 1 } else { 0 };
+                    if brief > MAX_BRIEF_CONNECTIONS {
+                        return Err(hangs_up(&self.options.name).into());
+                    }
+                    std::thread::sleep(FIRST_RETRY_PAUSE * (1 << brief.min(6)) / 2);
+                    since = Instant::now();
+                    match reach(
+                        &self.options.dir,
+                        &self.options.name,
+                        self.options.role(),
+                        Some(REPLACE_TIMEOUT),
+                    )? {
                         Reached::Live(client) => self.reconnect(*client),
                         Reached::Ended(exit) => return self.drain(exit),
                     }
@@ -256,7 +277,7 @@ impl<'a> Attachment<'a> {
             if wanted {
                 fds.push(PollFd::new(&stdin, PollFlags::IN));
             }
-            let look = self.say.waits().then_some(&LOOK);
+            let look = self.say.waits().then_some(&OWNER_POLL_INTERVAL);
             match poll(&mut fds, look) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(Broken::ours("cannot wait", &error.into())),
@@ -354,6 +375,14 @@ impl<'a> Attachment<'a> {
         }
         Ok(None)
     }
+}
+
+fn hangs_up(name: &str) -> Failure {
+    Failure::new(
+        Code::Unreachable,
+        format!("the holder of session {name:?} hangs up as soon as it has answered"),
+    )
+    .hint(format!("`wharf show {name}` says what is known of it, `wharf logs {name}` shows its output"))
 }
 
 /// What went wrong: on our side, or on the holder's.

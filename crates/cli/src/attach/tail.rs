@@ -7,17 +7,17 @@ use wharf_log::{Chunk, Reader};
 use wharf_model::Offset;
 
 /// How much is shown again.
-const MOST: u64 = 256 << 10;
+const MAX_TAIL_LEN: u64 = 256 << 10;
 
 /// Where to begin in a log that ends at `end`, and whether something before that is left out.
 ///
 /// A log that is cut begins after a line feed, and so outside of sequences and characters.
 pub(super) fn start(log: &Path, end: Offset) -> io::Result<(Offset, bool)> {
     let (first, _) = Reader::bounds(log)?;
-    if end - first <= MOST {
+    if end - first <= MAX_TAIL_LEN {
         return Ok((first, first.0 > 0));
     }
-    let cut = Offset(end.0 - MOST);
+    let cut = Offset(end.0 - MAX_TAIL_LEN);
     let mut reader = Reader::open(log, cut)?;
     let mut buffer = vec![0; 16 << 10];
     loop {
@@ -92,7 +92,10 @@ mod tests {
         let (_root, dir) = log(&line.repeat(40_000));
         let end = Offset(40_000 * 17);
         let (from, cut) = start(&dir, end).unwrap();
-        assert!(cut && from.0 % 17 == 0 && end - from <= MOST && end - from > MOST - 17, "{from:?}");
+        assert!(
+            cut && from.0 % 17 == 0 && end - from <= MAX_TAIL_LEN && end - from > MAX_TAIL_LEN - 17,
+            "{from:?}"
+        );
     }
 
     #[test]

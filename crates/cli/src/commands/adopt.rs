@@ -1,4 +1,6 @@
-use wharf_model::{Environment, EnvironmentBase, Name, Spec, Text};
+//! `wharf adopt`: takes in a tmux pane or a container that somebody else started.
+
+use wharf_model::{Environment, EnvironmentBase, Group, Name, Spec, Text};
 
 use crate::dispatch::Serve;
 use crate::output;
@@ -30,7 +32,7 @@ pub(crate) struct Args {
     name: Option<Name>,
     /// The group that it belongs to
     #[arg(long)]
-    group: Option<Name>,
+    group: Option<Group>,
     /// Print JSON
     #[arg(long)]
     json: bool,

@@ -1,3 +1,5 @@
+//! `wharf approve`: answers yes to an agent's question, or takes a named choice.
+
 use std::fmt::Write as _;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! `wharf ask`: sends a message to an agent and prints its answer.
+
 use std::time::Duration;
 
 use crate::delivery::DeliveryArgs;
@@ -35,7 +37,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     if args.json {
         output::json(&reply)?;
     } else {
-        output::text(&format!("{}\n", reply.text.trim_end_matches('\n')))?;
+        output::data(format!("{}\n", reply.text.trim_end_matches('\n')).as_bytes())?;
     }
     Ok(0)
 }

@@ -1,3 +1,5 @@
+//! `wharf cancel`: withdraws messages that have not been typed yet.
+
 use crate::dispatch::Serve;
 use crate::trouble::Done;
 use crate::{call, output};

@@ -1,3 +1,5 @@
+//! `wharf capture`: prints a session's screen as text, colours, HTML or JSON.
+
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -55,7 +57,11 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    output::text(&text)?;
+    match format {
+        Format::Ansi => output::raw(text.as_bytes())?,
+        Format::Json => output::json_text(&text)?,
+        _ => output::data(text.as_bytes())?,
+    }
     Ok(0)
 }
 
@@ -71,7 +77,7 @@ pub(super) fn changed(changes: &ScreenChanges, json: bool) -> Result<(), Trouble
     for row in &changes.rows {
         let _ = writeln!(page, "{:>4} {}", row.row + 1, row.text);
     }
-    output::text(&page)?;
+    output::data(page.as_bytes())?;
     output::note(format!("cursor {}", changes.cursor));
     Ok(())
 }

@@ -1,3 +1,5 @@
+//! `wharf completions`: prints a completion script for a shell.
+
 use clap_complete::Shell;
 
 use crate::dispatch::Serve;
@@ -14,6 +16,6 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut help::tree(), "wharf", &mut script);
-    output::bytes(&script)?;
+    output::raw(&script)?;
     Ok(0)
 }

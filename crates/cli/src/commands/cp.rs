@@ -1,18 +1,21 @@
+//! `wharf cp`: copies files to and from a session.
+
 use std::ffi::OsString;
 
 use serde_json::json;
+use wharf_model::{Code, Failure, Name};
 
 use crate::copy::{Side, from_archive, from_here, to_archive, to_here};
 use crate::dispatch::Serve;
 use crate::progress::Counter;
 use crate::trouble::{Done, invalid};
-use crate::{call, output};
+use crate::{call, output, place};
 
 /// Arguments of `cp`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "One side is NAME:PATH, the other a path of this host; what begins with / or . is always one of this host. A PATH that \
-    does not begin with / is seen from the session's directory.\n\nA directory that is there gets the copy in it; DIR/. copies only what is in DIR. With - \
+    after_help = "One side is NAME:PATH, the other a path of this host; what begins with / or . is always one of this host. GROUP/NAME:PATH \
+    is the session's where there is such a session, and a path of this host where there is not; where it could be either it is refused. A PATH that does not begin with / is seen from the session's directory.\n\nA directory that is there gets the copy in it; DIR/. copies only what is in DIR. With - \
     in place of a path, a tar archive goes to standard output, or comes from standard input into a directory.\n\nWhat comes out belongs to you, with its \
     modes; what goes in belongs to whoever the session runs as. Nothing is ever written outside of the destination; devices, pipes and sockets are left out."
 )]
@@ -34,8 +37,27 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// Refuses `GROUP/NAME:PATH` where it may be a path of this host as well: whoever starts a session of that name must not change
+/// where a file goes.
+fn refuse_ambiguous(side: &Side) -> Result<(), Failure> {
+    let Side::Session(name, _) = side else { return Ok(()) };
+    match name.split_once('/') {
+        Some((group, _)) if std::path::Path::new(group).is_dir() => {
+            let message = format!("{name}: may be a session, or a file in the directory {group}");
+            Err(Failure::new(Code::Invalid, message)
+                .hint(format!("./{name}:… is the file; the id that `wharf show {name}` has is the session")))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub(crate) fn run(args: Args, _: Serve) -> Done {
-    let (from, to) = (Side::parse(&args.from), Side::parse(&args.to));
+    let home = place::home()?;
+    let is_session = |name: &Name| place::session(&home, name.as_str()).is_ok();
+    let (from, to) = (Side::parse(&args.from, is_session), Side::parse(&args.to, is_session));
+    for side in [&from, &to] {
+        refuse_ambiguous(side)?;
+    }
     let (follow, counter) = (args.follow_link, Counter::default());
     let what = format!("{} to {}", args.from.display(), args.to.display());
     let moved = call::once(async |client| match (&from, &to) {

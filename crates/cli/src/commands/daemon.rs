@@ -1,3 +1,5 @@
+//! `wharf daemon`: shows, starts, stops, restarts or is the daemon.
+
 use wharf_api::{Client, DaemonStatus, daemon};
 use wharf_model::{Code, Failure, Home};
 
@@ -18,11 +20,11 @@ enum What {
     /// Say whether a daemon runs; never starts one
     Status(Json),
     /// Start a daemon unless one runs
-    Start(Json),
+    Start(Begin),
     /// End the daemon; sessions go on
     Stop,
     /// End the daemon and start one; sessions go on
-    Restart(Json),
+    Restart(Begin),
     /// Be the daemon, in the foreground
     Run,
 }
@@ -34,24 +36,33 @@ struct Json {
     json: bool,
 }
 
+#[derive(Debug, Clone, Copy, clap::Args)]
+struct Begin {
+    /// Start it under a hard limit on file sizes or processor time, which every session will be under
+    #[arg(long)]
+    inherit_limits: bool,
+    #[command(flatten)]
+    form: Json,
+}
+
 /// No daemon runs.
-const NONE: u8 = 3;
+const NO_DAEMON_CODE: u8 = 3;
 
 pub(crate) fn run(args: Args, serve: Serve) -> Done {
     let home = place::home()?;
     match args.what {
         What::Run => Ok(serve(home)),
         What::Status(form) => status(&home, form.json),
-        What::Start(form) => start(&home, form.json),
+        What::Start(begin) => start(&home, begin),
         What::Stop => {
             if !stop(&home)? {
                 output::note("no daemon runs");
             }
             Ok(0)
         }
-        What::Restart(form) => {
+        What::Restart(begin) => {
             stop(&home)?;
-            start(&home, form.json)
+            start(&home, begin)
         }
     }
 }
@@ -69,15 +80,22 @@ fn status(home: &Home, json: bool) -> Done {
             } else {
                 output::note("no daemon runs; the next command that needs one starts it");
             }
-            Ok(NONE)
+            Ok(NO_DAEMON_CODE)
         }
         Err(failure) => Err(failure.into()),
     }
 }
 
-fn start(home: &Home, json: bool) -> Done {
-    let status = call::runtime()?.block_on(async { daemon::ensure(home).await?.daemon().await })?;
-    shown(&status, json)?;
+fn start(home: &Home, begin: Begin) -> Done {
+    let status = call::runtime()?.block_on(async {
+        let client = if begin.inherit_limits {
+            daemon::ensure_under_limits(home).await?
+        } else {
+            daemon::ensure(home).await?
+        };
+        client.daemon().await
+    })?;
+    shown(&status, begin.form.json)?;
     Ok(0)
 }
 

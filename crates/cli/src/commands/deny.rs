@@ -1,3 +1,5 @@
+//! `wharf deny`: refuses what an agent asks.
+
 use std::time::Duration;
 
 use super::approve::told;

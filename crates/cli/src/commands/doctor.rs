@@ -1,3 +1,5 @@
+//! `wharf doctor`: checks all that sessions need on this host, and says what to do about it.
+
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -21,13 +23,18 @@ pub(crate) struct Args {
 }
 
 /// A socket's path, with what ends it, may have this many bytes everywhere.
-const LONGEST_SOCKET: usize = 104;
+const MAX_SOCKET_PATH_LEN: usize = 104;
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
-    let home = place::home()?;
+    // Whose it is, is one of the things to look at.
+    let home = place::named_home()?;
     let mut checks = vec![holder(), configuration(&home)];
     match daemon_checks(&home) {
-        Ok(more) => checks.extend(more),
+        Ok(mut more) => {
+            needed(&mut more, config::backend(&home).ok().flatten().as_deref());
+            checks.extend(more);
+            checks.extend(agents());
+        }
         // Then what it would have looked at is looked at here.
         Err(failed) => checks.extend([state(home.state()), socket_path(&home), failed]),
     }
@@ -98,8 +105,8 @@ fn state(dir: &Path) -> Check {
 fn socket_path(home: &Home) -> Check {
     // sessions/, sixteen characters, /sock
     let longest = home.sessions().as_os_str().len() + 1 + 16 + 1 + Home::SOCKET.len();
-    if longest < LONGEST_SOCKET {
-        return good("sockets", format!("the longest path has {longest} of {LONGEST_SOCKET} bytes"));
+    if longest < MAX_SOCKET_PATH_LEN {
+        return good("sockets", format!("the longest path has {longest} of {MAX_SOCKET_PATH_LEN} bytes"));
     }
     good("sockets", format!("paths of {longest} bytes are reached by a detour"))
 }
@@ -129,6 +136,35 @@ fn configuration(home: &Home) -> Check {
         Ok(_) => good("config", format!("{} does not exist: the defaults hold", file.display())),
         Err(Failure { message, hint, .. }) => bad("config", message, hint.unwrap_or_default()),
     }
+}
+
+/// The place that sessions run in unless they name another must be there; the daemon does not know which the user chose.
+fn needed(checks: &mut [Check], chosen: Option<&str>) {
+    let Some(chosen) = chosen else { return };
+    let there = call::again(async |client| client.backends().await)
+        .is_ok_and(|all| all.iter().any(|backend| backend.name == chosen && backend.available));
+    let name = format!("backend {chosen}");
+    if let Some(check) = checks.iter_mut().find(|check| check.name == name && !there) {
+        check.ok = false;
+        check.detail.push_str("; it is the default");
+    }
+}
+
+/// The agents that are installed here, and which versions of them.
+fn agents() -> Vec<Check> {
+    let known = match super::agents::known() {
+        Ok(known) => known,
+        Err(failure) => return vec![bad("agents", failure.message, failure.hint.unwrap_or_default())],
+    };
+    let there: Vec<Check> = known
+        .into_iter()
+        .filter_map(|agent| {
+            let place = agent.installed?;
+            let version = agent.version.unwrap_or_else(|| "does not say its version".to_owned());
+            Some(good(&format!("agent {}", agent.name), format!("{version}, {place}")))
+        })
+        .collect();
+    if there.is_empty() { vec![good("agents", "none is in this shell's PATH")] } else { there }
 }
 
 /// What the daemon sees; that it can be started is the first of it.

@@ -1,3 +1,5 @@
+//! `wharf ensure`: starts a session unless one of that name is there already.
+
 use crate::dispatch::Serve;
 use crate::start::StartArgs;
 use crate::trouble::Done;
@@ -22,6 +24,9 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     }
     surroundings::ready(&spec)?;
     let started = super::run::start(spec, true)?;
+    if started.created {
+        super::run::tell_ignored(started.session.project.as_deref(), &started.session.pins);
+    }
     if json {
         output::json(&started)?;
     } else if !args.quiet {

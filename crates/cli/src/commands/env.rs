@@ -1,3 +1,5 @@
+//! `wharf env`: prints or changes a session's variables, and prepares its dev shell.
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -75,7 +77,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
         text.extend_from_slice(value.as_bytes());
         text.push(b'\n');
     }
-    output::bytes(&text)?;
+    output::data(&text)?;
     Ok(0)
 }
 

@@ -1,4 +1,7 @@
+//! `wharf escape`: presses Escape in sessions.
+
 use crate::dispatch::Serve;
+use crate::each::each;
 use crate::trouble::Done;
 use crate::{call, output};
 
@@ -14,11 +17,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
-    for name in &args.names {
+    each(&args.names, args.json, |name| {
         let report = call::once(async |client| client.escape(name).await)?;
         if args.json {
             output::json(&report)?;
         }
-    }
-    Ok(0)
+        Ok(0)
+    })
 }

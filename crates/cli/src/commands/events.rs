@@ -1,3 +1,5 @@
+//! `wharf events`: prints a session's numbered events, and follows them.
+
 use wharf_model::{Code, Event};
 
 use crate::dispatch::Serve;

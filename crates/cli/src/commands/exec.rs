@@ -1,8 +1,11 @@
+//! `wharf exec`: runs one more command in a session's place and process tree.
+
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 
 use wharf_holder::client::Event;
+use wharf_holder::pumped;
 use wharf_holder::wire::Exec;
 use wharf_model::{Code, Failure, Text};
 
@@ -25,7 +28,7 @@ pub(crate) struct Args {
     /// The session, by name or id
     name: String,
     /// The command and its arguments
-    #[arg(required = true, value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, value_name = "COMMAND", trailing_var_arg = true)]
     argv: Vec<OsString>,
 }
 
@@ -61,11 +64,18 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     }
     let exec = Exec { dir, tty: false };
     let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
+    // What is kept apart from us does not get our own descriptors: it could use them after the command has ended.
+    if session.isolation != "none" {
+        let stdio = [input.as_fd(), output.as_fd(), error.as_fd()];
+        let code = pumped::exec(&mut client, &argv, &env, &exec, stdio)?;
+        return Ok(u8::try_from(code & 0xff).unwrap_or(125));
+    }
     let seq = client
         .exec(&argv, &env, &exec, [input.as_fd(), output.as_fd(), error.as_fd()])
         .map_err(|error| Failure::system("cannot pass the command to the session", &error))?;
     loop {
-        let event = client.next_event().ok().flatten();
+        let odd = |error: io::Error| Failure::new(Code::Unreachable, error.to_string());
+        let event = client.next_event().map_err(odd)?;
         if let Some(code) = finished(event, seq)? {
             return Ok(code);
         }

@@ -1,3 +1,5 @@
+//! `wharf explain`: shows why a session is in its state, source by source.
+
 use wharf_model::Explanation;
 
 use crate::dispatch::Serve;
@@ -46,8 +48,12 @@ fn heading(explanation: &Explanation) -> String {
         Some("") => "empty".to_owned(),
         Some(text) => format!("{text:?}"),
     };
+    let off = match explanation.switched_off.as_slice() {
+        [] => String::new(),
+        off => format!("off       {}, which took too long\n", clean(&off.join(", "))),
+    };
     format!(
-        "state     {} for {} ({})\nevidence  {}\ndecided   {}\nprofile   {}\ncomposer  {}\n\n",
+        "state     {} for {} ({})\nevidence  {}\ndecided   {}\nprofile   {}\ncomposer  {}\n{off}\n",
         report.state.as_str(),
         human(report.since, now()),
         report.source.as_str(),

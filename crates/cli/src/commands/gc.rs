@@ -1,3 +1,5 @@
+//! `wharf gc`: removes what no session needs any more, and says what it kept.
+
 use wharf_api::GcRequest;
 use wharf_model::Millis;
 

@@ -1,9 +1,12 @@
+//! `wharf hook`: passes on what an agent's hooks tell, and edits the agent's settings.
+
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use wharf_api::{HookAction, HookRequest, HookSettings, daemon};
+use wharf_boundary::channel;
 use wharf_model::Failure;
 
 use crate::dispatch::Serve;
@@ -42,9 +45,9 @@ struct Which {
 }
 
 /// An agent waits for its hooks.
-const WITHIN: Duration = Duration::from_secs(2);
+const HOOK_TIMEOUT: Duration = Duration::from_secs(2);
 /// More than this is nothing that an agent tells.
-const MOST: u64 = 16 << 20;
+const MAX_PAYLOAD_LEN: u64 = 16 << 20;
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     match args.what {
@@ -62,10 +65,18 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
 /// Hands on what an agent tells of itself.
 fn told(words: Vec<OsString>) -> Result<(), Failure> {
     let Some(request) = request(words) else { return Ok(()) };
+    // In a sandbox the daemon's socket is out of reach; the session's own channel is not.
+    let line = json!({
+        "v": 1, "kind": "hook", "ack": true,
+        "data": { "agent": request.agent, "payload": request.payload }
+    });
+    if channel::tell(format!("{line}\n").as_bytes(), HOOK_TIMEOUT).is_some() {
+        return Ok(());
+    }
     let home = place::home()?;
     call::runtime()?.block_on(async {
         let hand_on = async { daemon::ensure(&home).await?.hook(&request).await };
-        tokio::time::timeout(WITHIN, hand_on).await.unwrap_or(Ok(()))
+        tokio::time::timeout(HOOK_TIMEOUT, hand_on).await.unwrap_or(Ok(()))
     })
 }
 
@@ -81,7 +92,7 @@ fn request(mut words: Vec<OsString>) -> Option<HookRequest> {
         None if io::stdin().is_terminal() => return None,
         None => {
             let mut bytes = Vec::new();
-            io::stdin().lock().take(MOST).read_to_end(&mut bytes).ok()?;
+            io::stdin().lock().take(MAX_PAYLOAD_LEN).read_to_end(&mut bytes).ok()?;
             bytes
         }
     };

@@ -1,3 +1,5 @@
+//! `wharf image`: lists, pulls, builds, prunes and removes container images.
+
 use std::path::{Path, PathBuf};
 
 use wharf_api::{PruneRequest, RemoveImageRequest};
@@ -9,7 +11,7 @@ use crate::progress::Steps;
 use crate::quantity::human_bytes;
 use crate::table::Table;
 use crate::trouble::Done;
-use crate::{call, output, start, surroundings};
+use crate::{call, container, output, start, surroundings};
 
 /// Arguments of `image`.
 #[derive(Debug, clap::Args)]
@@ -59,6 +61,9 @@ struct Ls {
 struct PullArgs {
     /// The image
     image: String,
+    /// The platform that it is for, such as linux/arm64; the engine's own when absent
+    #[arg(long, value_name = "OS/ARCH")]
+    platform: Option<String>,
     #[command(flatten)]
     engine: Engine,
     /// Print JSON
@@ -112,7 +117,8 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     match args.what {
         What::Ls(args) => ls(&args),
         What::Pull(args) => {
-            let container = Container { pull: Pull::Always, ..Container::of(args.image) };
+            let container =
+                Container { pull: Pull::Always, platform: args.platform, ..Container::of(args.image) };
             made(container, args.engine.backend, args.json)
         }
         What::Build(args) => {
@@ -126,7 +132,9 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
 }
 
 fn ls(args: &Ls) -> Done {
-    let mut images = call::again(async |client| client.images(args.engine.backend.as_deref()).await)?;
+    let said = container::engine_asked();
+    let mut images =
+        call::again(async |client| client.images(args.engine.backend.as_deref(), Some(&said)).await)?;
     images.retain(|image| image.ours || !args.ours);
     if args.json {
         output::json(&images)?;
@@ -166,11 +174,12 @@ fn short(id: &str) -> &str {
 fn made(container: Container, backend: Option<String>, json: bool) -> Done {
     let mut spec = Spec::new(["true"], start::absolute(Path::new("."))?);
     spec.backend.clone_from(&backend);
-    spec.container = Some(Box::new(container));
+    let said = container::engine_asked();
+    spec.container = Some(Box::new(Container { engine: Some(said.clone()), ..container }));
     let mut steps = Steps::default();
     let ready = surroundings::prepare(&spec, |step| steps.tell(step))?;
     steps.end();
-    let images = call::again(async |client| client.images(backend.as_deref()).await)?;
+    let images = call::again(async |client| client.images(backend.as_deref(), Some(&said)).await)?;
     // What is ready is told in words, which have the engine's own id of it.
     let image = images.into_iter().find(|image| ready.iter().any(|line| line.contains(short(&image.id))));
     let image =
@@ -184,7 +193,12 @@ fn made(container: Container, backend: Option<String>, json: bool) -> Done {
 }
 
 fn prune(args: Prune) -> Done {
-    let request = PruneRequest { backend: args.engine.backend, all: args.all, dry_run: args.dry_run };
+    let request = PruneRequest {
+        backend: args.engine.backend,
+        engine: Some(container::engine_asked()),
+        all: args.all,
+        dry_run: args.dry_run,
+    };
     let removed = call::once(async |client| client.prune_images(&request).await)?;
     if args.json {
         output::json(&removed)?;
@@ -205,7 +219,8 @@ fn rm(args: &Rm) -> Done {
     let mut worst = 0;
     let mut removed = Vec::new();
     for name in &args.images {
-        let request = RemoveImageRequest { backend: args.engine.backend.clone(), name: name.clone() };
+        let (backend, engine) = (args.engine.backend.clone(), Some(container::engine_asked()));
+        let request = RemoveImageRequest { backend, engine, name: name.clone() };
         match call::once(async |client| client.remove_image(&request).await) {
             Ok(()) if args.json => removed.push(name),
             Ok(()) => output::text(&format!("{name} removed\n"))?,

@@ -1,8 +1,13 @@
+//! `wharf interrupt`: stops an agent's turn and says whether it stopped.
+
 use std::time::Duration;
 
+use wharf_model::Interrupted;
+
 use crate::dispatch::Serve;
+use crate::each::each;
 use crate::trouble::Done;
-use crate::typing::Keyboard;
+use crate::typing::{Keyboard, WRITE_TIMEOUT};
 use crate::{call, duration, output, place};
 
 /// Arguments of `interrupt`.
@@ -21,19 +26,33 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let home = place::home()?;
-    for name in &args.names {
+    each(&args.names, args.json, |name| {
         let ticket = place::ticket(&place::session(&home, name)?)?;
         if ticket.is_some_and(|ticket| !ticket.spec.tty) {
             // Pipes have no keys.
-            Keyboard::of(name)?.signal(libc::SIGINT)?;
-            continue;
+            Keyboard::of(name, WRITE_TIMEOUT)?.signal(libc::SIGINT)?;
+            output::note(format!("{name} has no terminal: its processes got INT"));
+            return Ok(0);
         }
-        let report = call::once(async |client| client.interrupt(name, args.timeout).await)?;
+        let done = call::once(async |client| client.interrupt(name, args.timeout).await)?;
         if args.json {
-            output::json(&report)?;
+            output::json(&done)?;
         } else {
-            output::note(format!("{name} is {}: {}", report.state.as_str(), report.evidence));
+            output::note(told(name, &done));
         }
+        Ok(0)
+    })
+}
+
+/// What became of it: also why nothing was to be done.
+fn told(name: &str, done: &Interrupted) -> String {
+    let (state, evidence) = (done.report.state.as_str(), done.report.evidence.as_str());
+    // Of a program that nobody knows nothing is seen, and nothing is said.
+    let seen = if evidence.is_empty() { String::new() } else { format!(": {evidence}") };
+    match (done.keys.is_empty(), done.reason.as_str()) {
+        // A daemon of another version.
+        (_, "") => format!("{name} is {state}{seen}"),
+        (true, reason) => format!("{name} was not interrupted: {reason}{seen}"),
+        (false, reason) => format!("{name} was interrupted: {reason}; it is {state}{seen}"),
     }
-    Ok(0)
 }

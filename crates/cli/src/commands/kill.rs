@@ -1,3 +1,5 @@
+//! `wharf kill`: ends sessions at once.
+
 use wharf_api::ManyRequest;
 
 use crate::dispatch::Serve;

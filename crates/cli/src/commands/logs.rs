@@ -1,16 +1,19 @@
+//! `wharf logs`: prints a session's output from its log files, and follows it.
+
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use wharf_holder::client::Client;
 use wharf_log::{Chunk, Follower, Reader, Stream, Streams, lines_back};
-use wharf_model::{Code, Failure, Home, Offset};
+use wharf_model::{Act, Code, Failure, Home, Offset};
 
 use crate::dispatch::Serve;
 use crate::duration::{now, parse_moment};
+use crate::last_lines::LastLines;
 use crate::log_text::{Form, Text};
 use crate::trouble::{Done, Trouble, invalid};
-use crate::{output, place};
+use crate::{output, permission, place};
 
 /// Arguments of `logs`.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
@@ -48,13 +51,20 @@ pub(crate) struct Args {
 }
 
 /// How long a follower waits before it looks whether the session still has a holder.
-const LOOK: Duration = Duration::from_secs(5);
+const HOLDER_POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// How often it is looked whether a session that waits for others has a log by now.
+const LOG_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
-    let session = place::session(&place::home()?, &args.name)?;
+    let home = place::home()?;
+    let session = place::session(&home, &args.name)?;
+    permission::to(&home, Act::Read, "read the output of", &session, &args.name)?;
     let log = session.join(Home::LOG);
     let cannot =
         |error: io::Error| Failure::system(format_args!("cannot read the log of {:?}", args.name), &error);
+    if !is_there(&log) {
+        begun(&session, &args.name, args.follow)?;
+    }
     // Before the first read, so that no change is missed between it and the first wait.
     let follower = args.follow.then(|| Follower::new(&log)).transpose().map_err(cannot)?;
     let from = begin(&args, &log)?;
@@ -68,6 +78,9 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     let mut text = Text::new(&log, form);
     let mut streams = Streams::new();
     let mut buffer = vec![0; 128 << 10];
+    // A return alone makes a line of plain text where the log has none: those are counted, and not the log's.
+    let mut last = args.lines.filter(|_| args.plain).map(LastLines::new);
+    let mut ends_open = false;
     let mut until_end = Following { follower, session: &session, name: &args.name, silent: 0 };
     loop {
         let over = until_end.over()?;
@@ -89,13 +102,65 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
                 }
                 Chunk::End => break,
             }
-            output::bytes(text.take())?;
+            if let Some(last) = &mut last {
+                last.add(text.take());
+            } else {
+                ends_open = text.take().last().map_or(ends_open, |byte| *byte != b'\n');
+                output::raw(text.take())?;
+            }
             text.taken();
         }
+        if let Some(last) = last.take() {
+            let lines = last.take();
+            ends_open = lines.last().is_some_and(|byte| *byte != b'\n');
+            output::raw(&lines)?;
+        }
         if over || !until_end.wait().map_err(cannot)? {
+            // Text ends with a line break; the log itself is as it is.
+            if args.plain && ends_open {
+                output::raw(b"\n")?;
+            }
             return Ok(0);
         }
     }
+}
+
+/// Whether something has that name: what it is, whoever reads it looks at.
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// Waits until a session that does not run yet has a log; without `follow` that is a failure, as it is where it never ran.
+fn begun(session: &Path, name: &str, follow: bool) -> Result<(), Failure> {
+    let log = session.join(Home::LOG);
+    let mut told = false;
+    while !is_there(&log) {
+        if place::exit(session)?.is_some() && !is_there(&log) {
+            return Err(Failure::new(
+                Code::Ended,
+                format!("the session {name:?} never ran, and printed nothing"),
+            )
+            .hint(format!("`wharf show {name}` says why")));
+        }
+        if !is_there(session) {
+            return Err(Failure::new(
+                Code::NotFound,
+                format!("the session {name:?} was removed before it ran"),
+            ));
+        }
+        if !follow {
+            return Err(Failure::new(Code::NotStarted, format!("the session {name:?} does not run yet"))
+                .hint(format!(
+                    "`wharf show {name}` says what it waits for, `wharf logs -f {name}` waits with it"
+                )));
+        }
+        if !told {
+            output::note(format!("{name} does not run yet; its output follows"));
+            told = true;
+        }
+        std::thread::sleep(LOG_POLL_INTERVAL);
+    }
+    Ok(())
 }
 
 fn begin(args: &Args, log: &Path) -> Result<Offset, Trouble> {
@@ -144,7 +209,7 @@ impl Following<'_> {
     /// Waits for a change; false where nobody follows.
     fn wait(&mut self) -> io::Result<bool> {
         let Some(follower) = &mut self.follower else { return Ok(false) };
-        let lives = follower.wait(LOOK)?
+        let lives = follower.wait(HOLDER_POLL_INTERVAL)?
             || Client::connect(self.session, "program").is_ok()
             || !self.session.join(Home::TICKET).exists();
         self.silent = if lives { 0 } else { self.silent + 1 };

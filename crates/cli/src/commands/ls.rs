@@ -1,3 +1,5 @@
+//! `wharf ls`: lists sessions.
+
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -29,7 +31,7 @@ pub(crate) struct Args {
 }
 
 /// How long a daemon may take to say what it knows by heart.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let selector = args.which.selector()?;
@@ -44,7 +46,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     if args.json {
         // The daemon's answer is the output: nothing is parsed.
         body.push(b'\n');
-        output::bytes(&body)?;
+        output::json_text(&String::from_utf8(body).map_err(unreadable)?)?;
         return Ok(0);
     }
     let mut text = String::from_utf8(body).map_err(unreadable)?;
@@ -65,8 +67,8 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     Ok(0)
 }
 
-fn ask(target: &str) -> Result<Vec<u8>, Failure> {
-    match call::directly(target, None, PATIENCE) {
+pub(super) fn ask(target: &str) -> Result<Vec<u8>, Failure> {
+    match call::directly(target, None, LIST_TIMEOUT) {
         Ok(Some(body)) => Ok(body),
         // Asked again below, of a new one.
         Err(failure) if failure.code != Code::Unreachable => Err(failure),
@@ -76,7 +78,7 @@ fn ask(target: &str) -> Result<Vec<u8>, Failure> {
     }
 }
 
-fn unreadable(error: impl std::fmt::Display) -> Failure {
+pub(super) fn unreadable(error: impl std::fmt::Display) -> Failure {
     Failure::new(Code::Internal, format!("cannot read the daemon's answer: {error}"))
 }
 

@@ -1,3 +1,5 @@
+//! `wharf messages`: lists a session's messages and their receipts.
+
 use crate::dispatch::Serve;
 use crate::duration::{human, now};
 use crate::table::Table;

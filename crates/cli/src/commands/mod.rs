@@ -24,6 +24,7 @@ mod events;
 mod exec;
 mod explain;
 mod gc;
+mod groups;
 mod hook;
 mod image;
 mod interrupt;
@@ -39,6 +40,7 @@ mod port;
 mod record;
 mod rename;
 mod restart;
+mod retry;
 mod rm;
 mod run;
 mod screen;
@@ -48,6 +50,7 @@ mod signal;
 mod stats;
 mod stop;
 mod top;
+mod trust;
 mod unpause;
 mod version;
 mod wait;
@@ -74,11 +77,13 @@ pub(crate) const VERBS: &[Verb] = &[
     verb!(ensure, "Start a session unless one of that name or group runs"),
     verb!(adopt, "Take in what runs already: watch it and type"),
     verb!(ls, "List sessions"),
+    verb!(groups, "List the groups that sessions belong to"),
     verb!(show, "Show all that is known of a session"),
     verb!(attach, "Bring a session to this terminal"),
     verb!(logs, "Print a session's output"),
     verb!(send, "Send a message to a session's agent, with proof that it arrived"),
     verb!(ask, "Send a message, wait for the turn to end, and print the answer"),
+    verb!(retry, "Have an agent go on whose last turn failed"),
     verb!(messages, "List a session's messages and what became of them"),
     verb!(cancel, "Take a message back that is not typed yet"),
     verb!(approve, "Answer an agent's question with yes, or with a choice"),
@@ -113,6 +118,7 @@ pub(crate) const VERBS: &[Verb] = &[
     verb!(image, "List, fetch, build and remove images for containers"),
     verb!(backends, "List the places where sessions can run"),
     verb!(agents, "List the agents whose profiles are known"),
+    verb!(trust, "Accept a project's wharf.toml, having seen it"),
     verb!(hook, "Have agents tell Wharf what they do"),
     verb!(daemon, "Look after the daemon"),
     verb!(completions, "Print completions for a shell"),

@@ -1,3 +1,5 @@
+//! `wharf pause`: freezes sessions.
+
 use wharf_api::ManyRequest;
 
 use crate::dispatch::Serve;

@@ -1,3 +1,5 @@
+//! `wharf pipe`: copies a session's output to a file from now on.
+
 use std::path::PathBuf;
 
 use wharf_api::PipeRequest;

@@ -1,3 +1,5 @@
+//! `wharf port`: shows where a session's ports are reached from this host.
+
 use wharf_model::{Code, Failure, Published};
 
 use crate::dispatch::Serve;

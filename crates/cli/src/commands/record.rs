@@ -1,14 +1,16 @@
+//! `wharf record`: exports a session's output as an asciicast.
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use wharf_log::asciicast::{self, About, Version};
-use wharf_model::{Failure, Home};
+use wharf_model::{Act, Failure, Home};
 
 use crate::dispatch::Serve;
-use crate::place;
 use crate::table::command_line;
 use crate::trouble::{Done, Trouble};
+use crate::{permission, place};
 
 /// Arguments of `record`.
 #[derive(Debug, clap::Args)]
@@ -37,7 +39,9 @@ struct Export {
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let What::Export(export) = args.what;
-    let dir = place::session(&place::home()?, &export.name)?;
+    let home = place::home()?;
+    let dir = place::session(&home, &export.name)?;
+    permission::to(&home, Act::Read, "read the output of", &dir, &export.name)?;
     let about = about(&dir, &export)?;
     let log = dir.join(Home::LOG);
     match export.output {

@@ -1,3 +1,5 @@
+//! `wharf rename`: gives a session another name.
+
 use wharf_model::Name;
 
 use crate::dispatch::Serve;
@@ -9,7 +11,7 @@ use crate::{call, output};
 pub(crate) struct Args {
     /// The session, by name or id
     name: String,
-    /// Its new name
+    /// Its new name; it stays in its group
     new: String,
     /// Print JSON
     #[arg(long)]

@@ -1,3 +1,5 @@
+//! `wharf rm`: removes sessions and their logs.
+
 use wharf_api::ManyRequest;
 
 use crate::dispatch::Serve;

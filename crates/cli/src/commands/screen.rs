@@ -1,3 +1,5 @@
+//! `wharf screen`: shows a session's screen, and watches it change.
+
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -28,7 +30,7 @@ pub(crate) struct Args {
 }
 
 /// How long one question for a change takes at most.
-const LOOK: Duration = Duration::from_secs(20);
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     if args.watch {
@@ -40,7 +42,11 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    output::text(&text)?;
+    if args.json {
+        output::json_text(&text)?;
+    } else {
+        output::data(text.as_bytes())?;
+    }
     Ok(0)
 }
 
@@ -55,7 +61,7 @@ async fn watch(home: Home, args: &Args) -> Done {
     loop {
         let (since, name) = (cursor.as_deref(), &args.name);
         let look = async |client: &Client, _| {
-            let changes = client.screen_changes(name, since, LOOK).await?;
+            let changes = client.screen_changes(name, since, CHANGE_TIMEOUT).await?;
             // One that has ended has no more to show; that is asked only where nothing comes.
             let over = changes.is_empty() && client.session(name).await?.state.is_over();
             Ok((changes, over))
@@ -100,7 +106,7 @@ impl View {
             Self::Terminal { rows, .. } => {
                 take(rows, changes);
                 let size = terminal::size(io::stdout()).unwrap_or_default();
-                output::text(&frame(rows, usize::from(size.rows), usize::from(size.cols)))
+                output::raw(frame(rows, usize::from(size.rows), usize::from(size.cols)).as_bytes())
             }
         }
     }

@@ -1,3 +1,5 @@
+//! `wharf send`: delivers a message to an agent and waits for the receipt.
+
 use std::time::Duration;
 
 use wharf_api::{Await, SendRequest};
@@ -35,7 +37,7 @@ pub(crate) struct Args {
 }
 
 /// The daemon itself says that a message has expired; it is given the time to.
-const SLACK: Duration = Duration::from_secs(2);
+const EXPIRY_SLACK: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let no_wait = args.no_wait;
@@ -69,7 +71,7 @@ fn deliver(
 ) -> Result<(Receipt, bool), Failure> {
     let home = place::home()?;
     call::runtime()?.block_on(async {
-        let mut daemon = Persistent::new(home, Some(timeout.saturating_add(SLACK)));
+        let mut daemon = Persistent::new(home, Some(timeout.saturating_add(EXPIRY_SLACK)));
         let queued = daemon
             .ask(async |client, _| client.send(name, request, Await::Accepted, Duration::ZERO).await)
             .await?;
@@ -102,11 +104,11 @@ fn told(failure: Failure, id: &str) -> Failure {
 }
 
 /// Why a message did not come as far as was asked.
-fn failed(receipt: &Receipt, how: Await, late: bool) -> Option<Failure> {
+pub(super) fn failed(receipt: &Receipt, how: Await, late: bool) -> Option<Failure> {
     let code = match receipt.status {
         // What to do about these is another thing than about a text that cannot arrive.
         Progress::Refused => match receipt.code {
-            Some(code @ (Code::Asking | Code::Ended)) => code,
+            Some(code @ (Code::Asking | Code::Ended | Code::DiskFull)) => code,
             _ => Code::Refused,
         },
         Progress::Unconfirmed => Code::Unconfirmed,

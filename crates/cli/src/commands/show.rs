@@ -1,6 +1,8 @@
+//! `wharf show`: prints all that is known of one session.
+
 use std::fmt::Write as _;
 
-use wharf_model::{Home, ScopeKind, Session};
+use wharf_model::{Home, MadeContainer, Mounted, MountedBy, Pin, ScopeKind, Session};
 
 use crate::dispatch::Serve;
 use crate::duration::{human, now, rfc3339};
@@ -9,6 +11,9 @@ use crate::selection::ending;
 use crate::table::{clean, command_line};
 use crate::trouble::Done;
 use crate::{call, output};
+
+/// How many digits of a container's id people need.
+const SHORT_ID_LEN: usize = 12;
 
 /// Arguments of `show`.
 #[derive(Debug, clap::Args)]
@@ -46,7 +51,11 @@ fn page(session: &Session) -> String {
     }
     let detail = session.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
     let paused = if session.paused { ", paused" } else { "" };
-    line("state", &format!("{} for {}{paused}{detail}", session.state.as_str(), human(session.since, now)));
+    let suspended = if session.suspended { ", suspended by a signal" } else { "" };
+    line(
+        "state",
+        &format!("{} for {}{paused}{suspended}{detail}", session.state.as_str(), human(session.since, now)),
+    );
     if let Some(evidence) = &session.evidence {
         line("because", &format!("{evidence} (source: {})", session.source.as_str()));
     }
@@ -74,12 +83,28 @@ fn page(session: &Session) -> String {
     if let Some(guest) = &session.guest {
         line("guest", &format!("{guest}, which is somebody else's: it is let go and never ended"));
     }
+    if let Some(made) = &session.container {
+        line("container", &container(made, session.state.is_over()));
+    }
     if let Some(why) = &session.chosen {
         line("chosen", why);
+    }
+    if let Some(project) = &session.project {
+        let how = if project.trusted { "trusted" } else { "not trusted: `wharf trust` shows it" };
+        line("project", &format!("{} ({how})", project.file.lossy()));
+        for ignored in &project.ignored {
+            line("ignored", &format!("{}: {}", ignored.setting, ignored.why));
+        }
     }
     line("isolation", &isolation(session));
     for words in &session.environment {
         line("inside", words);
+    }
+    for mounted in &session.mounts {
+        line("mount", &mount(mounted));
+    }
+    for pin in &session.pins {
+        line("pinned", &self::pin(pin));
     }
     for port in &session.ports {
         line("port", &format!("{} as {}", port.number, port.variable));
@@ -101,11 +126,47 @@ fn page(session: &Session) -> String {
     page
 }
 
+/// The container that a session has or had.
+fn container(made: &MadeContainer, over: bool) -> String {
+    let id = made.id.get(..SHORT_ID_LEN).unwrap_or(&made.id);
+    let there = match (over, made.kept) {
+        (true, false) => ", gone with its session",
+        (true, true) => ", kept for `restart` until `rm`",
+        (false, true) => ", kept after its end",
+        (false, false) => "",
+    };
+    format!("{} ({id}) of {}{there}", made.name, made.engine)
+}
+
 fn restart(session: &Session) -> &'static str {
     match session.restart {
         wharf_model::Restart::No => "no",
         wharf_model::Restart::OnFailure => "on-failure",
         wharf_model::Restart::Always => "always",
+    }
+}
+
+fn mount(mounted: &Mounted) -> String {
+    let source =
+        if mounted.source.is_empty() { "a volume of its own".into() } else { mounted.source.lossy() };
+    let access = if mounted.read_only { "read-only" } else { "writable" };
+    let by = match mounted.by {
+        MountedBy::User => "as you asked",
+        MountedBy::Image => "by the image",
+        MountedBy::Wharf => "by wharf",
+        MountedBy::Other => "by others",
+    };
+    let what = if mounted.what.is_empty() { String::new() } else { format!(": {}", mounted.what) };
+    format!("{source} at {}, {access}, {by}{what}", mounted.target.lossy())
+}
+
+fn pin(pin: &Pin) -> String {
+    let path = pin.path.lossy();
+    let given =
+        if pin.given == pin.path { String::new() } else { format!(", given as {}", pin.given.lossy()) };
+    match &pin.unused {
+        Some(why) => format!("{path} is not used: {why}"),
+        None => format!("{path}{given}: {}", pin.words()),
     }
 }
 

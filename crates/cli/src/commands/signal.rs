@@ -1,3 +1,5 @@
+//! `wharf signal`: sends a signal to the command of a session, or to its whole tree.
+
 use wharf_api::ManyRequest;
 
 use crate::dispatch::Serve;

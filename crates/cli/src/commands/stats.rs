@@ -1,3 +1,5 @@
+//! `wharf stats`: prints what sessions use of processor, memory and disk.
+
 use serde::Serialize;
 use wharf_model::{Failure, Name, Stats};
 
@@ -34,13 +36,29 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
         return Ok(0);
     }
     let now = now();
-    let mut table = Table::new(&["NAME", "CPU", "MEMORY", "PROCESSES", "LOG", "LAST OUTPUT"]);
+    let bytes = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), human_bytes);
+    let mut table = Table::new(&[
+        "NAME",
+        "CPU",
+        "MEMORY",
+        "PROCESSES",
+        "READ",
+        "WRITTEN",
+        "RECEIVED",
+        "SENT",
+        "LOG",
+        "LAST OUTPUT",
+    ]);
     for Usage { name, stats } in usage {
         table.row([
             name.to_string(),
             format!("{:.1}s", stats.cpu.0 as f64 / 1_000.0),
             human_bytes(stats.memory),
             stats.processes.to_string(),
+            bytes(stats.io.map(|io| io.read)),
+            bytes(stats.io.map(|io| io.written)),
+            bytes(stats.network.map(|network| network.received)),
+            bytes(stats.network.map(|network| network.sent)),
             human_bytes(stats.log_end - stats.log_start),
             stats.last_output.map_or_else(|| "-".to_owned(), |time| format!("{} ago", human(time, now))),
         ]);

@@ -1,3 +1,5 @@
+//! `wharf stop`: ends sessions with TERM, a grace, then KILL.
+
 use wharf_api::ManyRequest;
 use wharf_model::Millis;
 

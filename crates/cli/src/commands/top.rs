@@ -1,3 +1,5 @@
+//! `wharf top`: shows what sessions use, again and again.
+
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
@@ -30,7 +32,7 @@ pub(crate) struct Args {
 }
 
 /// The time between the two looks that a share of processor time needs.
-const FIRST: Duration = Duration::from_millis(200);
+const FIRST_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let once = args.once || !io::stdout().is_terminal();
@@ -39,7 +41,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     let look = || runtime.block_on(async { measure(&daemon::ensure(&home).await?, &args.names).await });
     let mut before = (Instant::now(), look()?);
     if once {
-        std::thread::sleep(FIRST);
+        std::thread::sleep(FIRST_INTERVAL);
         let after = (Instant::now(), look()?);
         output::text(&listing(&before, &after).text(None))?;
         return Ok(0);
@@ -49,7 +51,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
         Signals::catch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGWINCH]).map_err(cannot)?;
     let _raw = io::stdin().is_terminal().then(|| RawMode::enter(io::stdin())).transpose().map_err(cannot)?;
     let _screen = OtherScreen::enter()?;
-    let mut pause = FIRST;
+    let mut pause = FIRST_INTERVAL;
     while !left(&signals, pause)? {
         let after = (Instant::now(), look()?);
         paint(&listing(&before, &after))?;
@@ -115,5 +117,5 @@ fn paint(table: &Table) -> Result<(), Trouble> {
         frame.push_str(if at == 0 { "\x1b[0m\x1b[K\r\n" } else { "\x1b[K\r\n" });
     }
     frame.push_str("\x1b[J\x1b[2mq leaves\x1b[0m");
-    output::text(&frame)
+    output::raw(frame.as_bytes())
 }

@@ -1,3 +1,5 @@
+//! `wharf unpause`: lets frozen sessions go on.
+
 use wharf_api::ManyRequest;
 
 use crate::dispatch::Serve;

@@ -1,3 +1,5 @@
+//! `wharf version`: prints name, version, system and architecture.
+
 use serde::Serialize;
 
 use crate::dispatch::Serve;

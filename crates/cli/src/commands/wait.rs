@@ -1,9 +1,12 @@
+//! `wharf wait`: waits for the end of sessions, or for a state, a line or an event.
+
 use std::time::Duration;
 
 use wharf_api::Client;
-use wharf_model::{ExitRecord, Failure, Until};
+use wharf_model::{Code, ExitRecord, Failure, Until};
 
 use crate::dispatch::Serve;
+use crate::each::each;
 use crate::persistence::Persistent;
 use crate::trouble::Done;
 use crate::{call, duration, output, place};
@@ -28,38 +31,46 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let home = place::home()?;
-    let Some(until) = args.until else {
-        let exits = call::runtime()?.block_on(async {
-            let mut daemon = Persistent::new(home, args.timeout);
-            let mut exits = Vec::new();
-            for name in &args.names {
-                let end = async |client: &Client, left| client.wait(name, left).await;
-                exits.push(daemon.ask(end).await?);
+    // One deadline for all of them. One that fails stops none of the others.
+    let mut daemon = Persistent::new(home, args.timeout);
+    let runtime = call::runtime()?;
+    let (mut exits, mut all_met) = (Vec::new(), Vec::new());
+    let code = each(&args.names, args.json, |name| {
+        if let Some(until) = &args.until {
+            let state = async |client: &Client, left| client.until(name, until, left).await;
+            let asked = runtime.block_on(daemon.ask(state));
+            let met = asked.map_err(|failure| late(failure, &format!("was not at {until}"), args.timeout))?;
+            if !args.json {
+                let state = met.session.state.as_str();
+                output::note(format!("{} is {state}: {}", met.session.name, met.evidence));
             }
-            Ok::<_, Failure>(exits)
-        })?;
-        if args.json {
-            output::json(&exits)?;
+            all_met.push(met);
+            return Ok(0);
         }
-        return Ok(exits.iter().map(code).find(|code| *code != 0).unwrap_or(0));
-    };
-    let met = call::runtime()?.block_on(async {
-        let mut daemon = Persistent::new(home, args.timeout);
-        let mut met = Vec::new();
-        for name in &args.names {
-            let state = async |client: &Client, left| client.until(name, &until, left).await;
-            met.push(daemon.ask(state).await?);
-        }
-        Ok::<_, Failure>(met)
+        let end = async |client: &Client, left| client.wait(name, left).await;
+        let asked = runtime.block_on(daemon.ask(end));
+        let exit = asked.map_err(|failure| late(failure, "did not end", args.timeout))?;
+        let code = code(&exit);
+        exits.push(exit);
+        Ok(code)
     })?;
-    if args.json {
-        output::json(&met)?;
-    } else {
-        for met in met {
-            output::note(format!("{} is {}: {}", met.session.name, met.session.state.as_str(), met.evidence));
-        }
+    if args.json && args.until.is_some() {
+        output::json(&all_met)?;
+    } else if args.json {
+        output::json(&exits)?;
     }
-    Ok(0)
+    Ok(code)
+}
+
+/// A timeout in the words of whoever set it: the daemon knows only what of it was left when it was asked.
+fn late(failure: Failure, what: &str, timeout: Option<Duration>) -> Failure {
+    match (failure.code, timeout) {
+        (Code::Timeout, Some(timeout)) if failure.message.contains(what) => {
+            let who = failure.message.split(what).next().unwrap_or_default().trim_end().to_owned();
+            Failure { message: format!("{who} {what} within {}", duration::exact(timeout)), ..failure }
+        }
+        _ => failure,
+    }
 }
 
 /// The code that a shell would report.

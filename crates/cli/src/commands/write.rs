@@ -1,3 +1,5 @@
+//! `wharf write`: types text or standard input into a session.
+
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +10,7 @@ use wharf_model::Failure;
 use crate::dispatch::Serve;
 use crate::duration;
 use crate::trouble::{Done, invalid};
-use crate::typing::{Keyboard, PIECE, WITHIN};
+use crate::typing::{Keyboard, MAX_WRITE_LEN, WRITE_TIMEOUT};
 
 /// Arguments of `write`.
 #[derive(Debug, clap::Args)]
@@ -27,7 +29,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
-    let within = args.timeout.unwrap_or(WITHIN);
+    let within = args.timeout.unwrap_or(WRITE_TIMEOUT);
     let from_stdin = match args.text.as_slice() {
         [] => !args.eof || !io::stdin().is_terminal(),
         [only] => only == "-",
@@ -38,12 +40,12 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
             .hint("give TEXT, or - to read standard input")
             .into());
     }
-    let mut keyboard = Keyboard::of(&args.name)?;
+    let mut keyboard = Keyboard::of(&args.name, within)?;
     if from_stdin {
         copy(&mut keyboard, within)?;
     } else {
         let words: Vec<&[u8]> = args.text.iter().map(|word| word.as_bytes()).collect();
-        for piece in words.join(&b' ').chunks(PIECE) {
+        for piece in words.join(&b' ').chunks(MAX_WRITE_LEN) {
             keyboard.type_in(piece, within)?;
         }
     }
@@ -58,7 +60,7 @@ fn copy(keyboard: &mut Keyboard, within: Duration) -> Result<(), Failure> {
     let mut stdin = io::stdin().lock();
     loop {
         let mut piece = Vec::new();
-        let read = stdin.by_ref().take(PIECE as u64).read_to_end(&mut piece);
+        let read = stdin.by_ref().take(MAX_WRITE_LEN as u64).read_to_end(&mut piece);
         read.map_err(|error| Failure::system("cannot read standard input", &error))?;
         if piece.is_empty() {
             return Ok(());

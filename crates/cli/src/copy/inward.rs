@@ -6,7 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use wharf_api::{Client, FileRequest};
-use wharf_archive::{Drain, How, Moved, pack, pipe};
+use wharf_archive::{Drain, How, Moved, Source as Packed, pack, pipe};
 use wharf_model::{Code, Failure, FileKind, Text};
 
 use super::side::Place;
@@ -15,9 +15,9 @@ use crate::progress::Counter;
 use crate::trouble::invalid;
 
 /// How many pieces wait for the daemon.
-const AHEAD: usize = 4;
+const MAX_QUEUED_CHUNKS: usize = 4;
 /// How much is read at once.
-const PIECE: usize = 64 << 10;
+const CHUNK_LEN: usize = 64 << 10;
 
 /// Copies a file or a directory of this host to a path of a session.
 pub(crate) async fn from_here(
@@ -28,12 +28,14 @@ pub(crate) async fn from_here(
     follow: bool,
     counter: &Counter,
 ) -> Result<Moved, Failure> {
-    let (path, follow) = (from.here(), follow || from.directory);
-    let kind = kind(&path, follow)?;
+    let path = from.here();
+    // Held from here on: what is asked about below is what is packed.
+    let packed = Packed::open(&path, follow || from.directory).map_err(|error| unreadable(&path, &error))?;
+    let kind = kind(&packed)?;
     if from.directory && kind != FileKind::Directory {
         return Err(invalid(format!("{} is no directory", path.display())));
     }
-    let own = own_name(&path)?;
+    let own = Text::from(packed.name());
     let request = FileRequest { path: to.path.clone(), follow: true };
     let found = client.file(name, &request).await?;
     let there = found.as_ref().map(|stat| stat.kind);
@@ -51,7 +53,7 @@ pub(crate) async fn from_here(
     let owner = around.and_then(|around| around.owner);
     let told = counter.clone();
     send(client, name, &dir, move |pieces| {
-        pack(Drain::new(pieces), &path, entry.as_os_str(), How { follow, owner }, |bytes| told.set(bytes))
+        pack(Drain::new(pieces), &packed, entry.as_os_str(), How { owner }, |bytes| told.set(bytes))
     })
     .await
 }
@@ -77,7 +79,7 @@ pub(crate) async fn from_archive(
     send(client, name, &to.path, move |pieces| {
         let mut moved = Moved::default();
         loop {
-            let mut piece = vec![0; PIECE];
+            let mut piece = vec![0; CHUNK_LEN];
             let got = match io::stdin().lock().read(&mut piece) {
                 Ok(0) => return Ok(moved),
                 Ok(got) => got,
@@ -104,7 +106,7 @@ async fn send(
 ) -> Result<Moved, Failure> {
     let (sender, mut pieces) = pipe();
     let making = tokio::task::spawn_blocking(move || make(sender));
-    let (give, given) = mpsc::channel(AHEAD);
+    let (give, given) = mpsc::channel(MAX_QUEUED_CHUNKS);
     let hand_on = async move {
         let mut taken = true;
         while let Some(piece) = pieces.recv().await {
@@ -132,16 +134,9 @@ async fn send(
     }
 }
 
-fn kind(path: &Path, follow: bool) -> Result<FileKind, Failure> {
-    let meta = if follow { path.metadata() } else { path.symlink_metadata() };
-    let meta = meta.map_err(|error| {
-        let message = format!("cannot read {}", path.display());
-        if error.kind() == io::ErrorKind::NotFound {
-            Failure::new(Code::NotFound, format!("{message}: {error}"))
-        } else {
-            Failure::system(message, &error)
-        }
-    })?;
+fn kind(packed: &Packed) -> Result<FileKind, Failure> {
+    let path = packed.path();
+    let meta = packed.metadata().map_err(|error| unreadable(path, &error))?;
     match meta.file_type() {
         kind if kind.is_dir() => Ok(FileKind::Directory),
         kind if kind.is_symlink() => Ok(FileKind::Link),
@@ -152,13 +147,11 @@ fn kind(path: &Path, follow: bool) -> Result<FileKind, Failure> {
     }
 }
 
-/// What a path is called; of one such as `.` or `..`, what it really is called.
-fn own_name(path: &Path) -> Result<Text, Failure> {
-    if let Some(name) = path.file_name() {
-        return Ok(name.into());
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("cannot read {}", path.display());
+    if error.kind() == io::ErrorKind::NotFound {
+        Failure::new(Code::NotFound, format!("{message}: {error}"))
+    } else {
+        Failure::system(message, error)
     }
-    let real = path
-        .canonicalize()
-        .map_err(|error| Failure::system(format!("cannot read {}", path.display()), &error))?;
-    Ok(real.file_name().map_or_else(|| "root".into(), Text::from))
 }

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use wharf_api::{ArchiveReader, Client, FileRequest};
 use wharf_archive::{Feed, Moved, Names, pipe, unpack};
+use wharf_boundary::Dir;
 use wharf_model::{Code, Failure, FileKind, FileStat};
 
 use super::side::Place;
@@ -38,14 +39,15 @@ pub(crate) async fn to_here(
         Target::As(dir, name) => (dir, Names::Become(name.as_os_str().to_owned())),
         Target::Into(dir) => (dir, Names::Inside),
     };
-    if !dir.as_path().is_dir() {
-        return Err(Failure::new(Code::NotFound, format!("there is no directory {}", dir.lossy())));
-    }
+    // Held from here on, whatever becomes of its name meanwhile.
+    let held = Dir::open(dir.as_path()).map_err(|error| {
+        Failure::new(Code::NotFound, format!("there is no directory {}: {error}", dir.lossy()))
+    })?;
     let archive = client.take(name, &request).await?;
     let (sender, pieces) = pipe();
     let told = counter.clone();
     let unpacking = tokio::task::spawn_blocking(move || {
-        unpack(Feed::new(pieces), dir.as_path(), names, |bytes| told.set(bytes))
+        unpack(Feed::new(pieces), held, dir.as_path(), names, |bytes| told.set(bytes))
     });
     let received = receive(archive, async |piece| sender.send(piece).await.is_ok()).await;
     drop(sender);

@@ -1,3 +1,5 @@
+//! Parses the two sides of `wharf cp`: a path here, a path in a session, or an archive stream.
+
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -27,8 +29,9 @@ pub(crate) struct Place {
 }
 
 impl Side {
-    /// `-`, `NAME:PATH`, or a path. What begins with `/` or `.` is always a path of this host.
-    pub(crate) fn parse(text: &OsStr) -> Self {
+    /// `-`, `NAME:PATH`, or a path. What begins with `/` or `.` is always a path of this host; `GROUP/NAME:PATH` is
+    /// one too, unless there is such a session.
+    pub(crate) fn parse(text: &OsStr, is_session: impl Fn(&Name) -> bool) -> Self {
         let bytes = text.as_bytes();
         if bytes == b"-" {
             return Self::Archive;
@@ -36,10 +39,10 @@ impl Side {
         let colon = bytes.iter().position(|byte| *byte == b':');
         let colon = colon.filter(|_| !matches!(bytes.first(), Some(b'/' | b'.')));
         if let Some(colon) = colon
-            && let Some(name) =
-                std::str::from_utf8(&bytes[..colon]).ok().filter(|name| name.parse::<Name>().is_ok())
+            && let Some(name) = std::str::from_utf8(&bytes[..colon]).ok().and_then(|name| name.parse().ok())
+            && (Name::group(&name).is_none() || is_session(&name))
         {
-            return Self::Session(name.to_owned(), Place::parse(&bytes[colon + 1..]));
+            return Self::Session(name.into(), Place::parse(&bytes[colon + 1..]));
         }
         Self::Here(Place::parse(bytes))
     }
@@ -79,13 +82,26 @@ mod tests {
 
     #[test]
     fn sides_are_told_apart() {
-        let parse = |text: &str| Side::parse(OsStr::new(text));
+        let parse = |text: &str| Side::parse(OsStr::new(text), |name| name.as_str() == "team/one");
         assert_eq!(parse("-"), Side::Archive);
         assert_eq!(parse("one:/a/b"), Side::Session("one".into(), place("/a/b", false, false)));
         assert_eq!(parse("one:"), Side::Session("one".into(), place(".", false, false)));
         assert_eq!(parse("one:src/."), Side::Session("one".into(), place("src", true, true)));
         assert_eq!(parse("one:a:b"), Side::Session("one".into(), place("a:b", false, false)));
-        for here in ["./one:x", "/one:x", "plain", "no name:x", ":x"] {
+        assert_eq!(parse("team/one:a/b"), Side::Session("team/one".into(), place("a/b", false, false)));
+        for here in [
+            "./one:x",
+            "/one:x",
+            "plain",
+            "no name:x",
+            ":x",
+            "./team/one:x",
+            "/team/one:x",
+            "team/two:x",
+            "a/team/one:x",
+            "team//one:x",
+            "team/one",
+        ] {
             assert_eq!(parse(here), Side::Here(place(here, false, false)), "{here}");
         }
     }

@@ -1,3 +1,5 @@
+//! Wraps the local backend with a default limit on processes, as a backend from outside would.
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -6,7 +8,7 @@ use wharf_local::{LocalBackend, Options};
 use wharf_model::{Capabilities, Home, Ticket};
 
 /// The most processes of a session that names no limit of its own.
-const PROCESSES: u64 = 4_096;
+const DEFAULT_MAX_PROCESSES: u64 = 4_096;
 
 /// Commands on this host that cannot fork without end, where the host lets us see to that.
 pub(crate) struct Frugal(LocalBackend);
@@ -34,7 +36,7 @@ impl Backend for Frugal {
 
     async fn start(&self, mut launch: Launch) -> Result<(Ticket, Arc<dyn Connection>)> {
         if self.capabilities().limits {
-            launch.spec.limits.pids.get_or_insert(PROCESSES);
+            launch.spec.limits.pids.get_or_insert(DEFAULT_MAX_PROCESSES);
         }
         self.0.start(launch).await
     }

@@ -1,3 +1,6 @@
+//! Runs the task that watches one session: reads its log, feeds its screen, decides its state.
+
+mod answering;
 mod hearing;
 mod publishing;
 
@@ -11,6 +14,7 @@ use wharf_agents::StreamJson;
 use wharf_backend::{Connection, Output, OutputChunk, Status, Stream};
 use wharf_model::{Home, Offset, Report, Size};
 
+use self::answering::Owed;
 use super::attention::Attention;
 use super::judge::Judge;
 use super::prompt::Prompt;
@@ -24,23 +28,31 @@ use crate::reading::{Following, log_end};
 use crate::shared::Shared;
 
 /// How long after the last output an agent's attendant that nobody needs goes to sleep.
-const SLEEP: Duration = Duration::from_secs(20);
+const AGENT_SLEEP_DELAY: Duration = Duration::from_secs(20);
 /// How long one stays that nobody needs where the command is no agent, whatever it prints.
-const LINGER: Duration = Duration::from_millis(300);
+const OTHER_SLEEP_DELAY: Duration = Duration::from_millis(300);
 /// How long after a little output the next is left to gather: somebody who types sees each key come back.
-const GATHER: Duration = Duration::from_millis(5);
+const GATHER_TIME: Duration = Duration::from_millis(5);
 /// How long whoever asks waits for the screen to be that of now.
-const CATCH_UP: Duration = Duration::from_millis(200);
+const CATCH_UP_TIMEOUT: Duration = Duration::from_millis(200);
 /// What is more than a little.
-const LITTLE: usize = 4 << 10;
+const SMALL_OUTPUT_LEN: usize = 4 << 10;
+/// How soon a log that cannot be read is looked at again for somebody who waits.
+const LOG_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// How often what is seen is published while much happens.
-const PACE: Duration = Duration::from_millis(10);
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(10);
 /// How often who owns the terminal is looked at while somebody wants to know.
-const TICK: Duration = Duration::from_millis(120);
+const FOREGROUND_POLL_INTERVAL: Duration = Duration::from_millis(120);
 /// How far an attendant may be behind before it goes on near the end: nobody reads a flood.
-const BEHIND: u64 = 8 << 20;
+const MAX_BACKLOG_LEN: u64 = 8 << 20;
+/// How long the screen is fed before other sessions have their turn.
+const FEED_TIME: Duration = Duration::from_millis(2);
+/// How many cells a piece of output may change if each of its bytes changes all of them, and so how long the piece is.
+const MAX_CELLS_PER_PIECE: usize = 16 << 20;
+const MAX_PIECE_LEN: usize = 64 << 10;
+const MIN_PIECE_LEN: usize = 16;
 /// How long a session must look idle before it counts as idle.
-const SETTLE: Duration = Duration::from_millis(300);
+const IDLE_STABLE_TIME: Duration = Duration::from_millis(300);
 
 /// Starts the attendant of a session.
 pub(crate) fn spawn(
@@ -50,6 +62,7 @@ pub(crate) fn spawn(
     requests: mpsc::Receiver<Request>,
 ) {
     let (shared, handle, attention) = (Arc::clone(shared), Arc::clone(handle), Arc::clone(attention));
+    attention.unseen.send_replace(None);
     tokio::spawn(async move {
         shared.tap.leave(&handle.id);
         let id = handle.id.clone();
@@ -60,8 +73,15 @@ pub(crate) fn spawn(
         // Nobody shall act on what is not looked at any more.
         attention.seen.send_replace(None);
         if !handle.is_over() && !*shared.closing.borrow() {
-            let agent = attention.profile.attend;
+            let agent = attention.profile().attend;
             shared.tap.watch(&shared, &handle, agent, attention.answered());
+            if attention.unseen.borrow().is_some() {
+                // A log that cannot be read now is not looked at again and again.
+                tokio::select! {
+                    () = shared.closed() => return,
+                    () = tokio::time::sleep(LOG_RETRY_INTERVAL) => {}
+                }
+            }
             // What came between the last look and the watch would wake nobody.
             let end = log_end(&shared.home.session(&id).join(Home::LOG)).unwrap_or_default();
             if end > attention.answered() || *attention.wanted.borrow() > 0 {
@@ -84,6 +104,10 @@ struct Attendant {
     connection: Option<Arc<dyn Connection>>,
     status: Status,
     foreground: Option<Foreground>,
+    /// Whether it was seen to wait for input.
+    has_read: bool,
+    /// Whether a child of it has had the terminal since the last prompt.
+    lent: bool,
     /// When something was last printed.
     stirred: Instant,
     /// When somebody last needed it.
@@ -94,6 +118,8 @@ struct Attendant {
     seen: bool,
     /// Whether a turn showed since the last look, however short it was.
     turned: bool,
+    /// What the terminal has been asked and has not answered.
+    owed: Option<Owed>,
     /// What the agent writes down by itself.
     record: Option<Record>,
     /// What the agent prints instead of a screen.
@@ -118,16 +144,19 @@ impl Attendant {
             // A guest's questions were asked of somebody else's terminal, and what it printed before comes once more.
             answers: session.guest.is_none()
                 && shared.backend(&session.backend).is_ok_and(|backend| !backend.capabilities().answers),
-            judge: Judge::new(first, SETTLE),
+            judge: Judge::new(first, IDLE_STABLE_TIME),
             connection: None,
             status: Status::default(),
             foreground: None,
+            has_read: false,
+            lent: false,
             stirred: Instant::now(),
             needed: Instant::now(),
             title: String::new(),
             prompt: Prompt::default(),
             seen: false,
             turned: false,
+            owed: None,
             record: None,
             stream: None,
         }
@@ -146,6 +175,7 @@ impl Attendant {
         self.listen().await;
         let mut output = Following::new(&self.shared, &self.handle, view.offset);
         let mut statuses = self.connect();
+        self.resized(&mut view);
         let (mut publish, mut again, mut over) = (Some(Instant::now()), None::<Instant>, false);
         let mut gather = None::<Instant>;
         loop {
@@ -154,23 +184,37 @@ impl Attendant {
                 self.needed = Instant::now();
             }
             let busy = wanted || self.stirred.elapsed() < Duration::from_secs(3);
-            let tick = busy.then(|| Instant::now() + TICK);
+            let tick = busy.then(|| Instant::now() + FOREGROUND_POLL_INTERVAL);
             let record = self.record.as_ref().filter(|_| busy).map(Record::due);
             let sleep = self.sleep_at();
             gather = gather.filter(|until| Instant::now() < *until);
-            let due = [publish, again, tick, record, gather, Some(sleep.max(Instant::now() + PACE))]
-                .into_iter()
-                .flatten()
-                .min();
+            let owed = self.owed.as_ref().map(Owed::due);
+            let due = [
+                publish,
+                again,
+                tick,
+                record,
+                gather,
+                owed,
+                Some(sleep.max(Instant::now() + PUBLISH_INTERVAL)),
+            ]
+            .into_iter()
+            .flatten()
+            .min();
             let timer = tokio::time::sleep_until(due.expect("sleep is always there").into());
             tokio::select! {
                 biased;
                 () = &mut closed => break,
                 Some(request) = requests.recv() => {
                     self.needed = Instant::now();
+                    if let Some(statuses) = &mut statuses {
+                        self.status = statuses.borrow_and_update().clone();
+                    }
                     if !over {
                         self.catch_up(&mut view, &mut output).await;
                     }
+                    // A program may answer a change of its size with nothing.
+                    self.resized(&mut view);
                     Self::answer(&mut view, request);
                 }
                 () = self.attention.tidings.notified() => self.tidings(),
@@ -180,6 +224,7 @@ impl Attendant {
                     }
                     changes.mark_unchanged();
                     statuses = self.connect();
+                    self.resized(&mut view);
                 }
                 changed = changed(&mut statuses), if statuses.is_some() => {
                     match (changed, &mut statuses) {
@@ -190,8 +235,8 @@ impl Attendant {
                 }
                 chunk = output.next(), if !over && gather.is_none() => match chunk {
                     Ok(Some(chunk)) => {
-                        let little = matches!(&chunk, OutputChunk::Data { bytes, .. } if bytes.len() < LITTLE);
-                        gather = little.then(|| Instant::now() + GATHER);
+                        let little = matches!(&chunk, OutputChunk::Data { bytes, .. } if bytes.len() < SMALL_OUTPUT_LEN);
+                        gather = little.then(|| Instant::now() + GATHER_TIME);
                         self.take(&mut view, chunk, &mut output).await;
                         // Others have work too.
                         tokio::task::yield_now().await;
@@ -203,6 +248,7 @@ impl Attendant {
                     }
                 },
                 () = timer => {
+                    self.pay(view.offset).await;
                     let idle = Instant::now() >= sleep && publish.is_none() && again.is_none();
                     if idle && self.attention.retire(&mut requests) {
                         break;
@@ -216,7 +262,7 @@ impl Attendant {
                 publish = None;
             }
             if publish.is_none() && view.offset > self.attention.answered() {
-                publish = Some(at + PACE);
+                publish = Some(at + PUBLISH_INTERVAL);
             }
             self.attention.answered_to(view.offset);
             self.read_record().await;
@@ -225,6 +271,7 @@ impl Attendant {
             }
         }
         self.stream_ended(view.offset);
+        self.record_ended().await;
         // What is over is read from its log; and it may be removed just now.
         if !self.handle.is_over() {
             view.checkpoint(&self.dir);
@@ -237,7 +284,11 @@ impl Attendant {
 
     /// When it may go, where nobody needs it.
     fn sleep_at(&self) -> Instant {
-        if self.attention.profile.attend { self.stirred + SLEEP } else { self.needed + LINGER }
+        if self.attention.profile().attend {
+            self.stirred + AGENT_SLEEP_DELAY
+        } else {
+            self.needed + OTHER_SLEEP_DELAY
+        }
     }
 
     /// Builds the screen beside everything else: a log may be long.
@@ -250,6 +301,7 @@ impl Attendant {
             Ok(Ok(view)) => Some(view),
             Ok(Err(failure)) => {
                 tracing::warn!(session = %self.handle.id, %failure, "a session's screen cannot be built");
+                self.attention.unseen.send_replace(Some(failure));
                 None
             }
             Err(_) => None,
@@ -265,7 +317,7 @@ impl Attendant {
     }
 
     fn resized(&self, view: &mut View) {
-        if self.tty && self.connection.is_some() && self.status.size != Size::default() {
+        if self.tty && self.connection.is_some() {
             view.resize(self.status.size);
         }
     }
@@ -283,13 +335,28 @@ impl Attendant {
                 if live && stream == Stream::Out {
                     self.streamed(offset, &bytes);
                 }
-                let news = view.feed(offset, &bytes);
-                if live {
-                    self.heard(news).await;
-                }
-                if bytes.len() >= LITTLE {
+                self.feed(view, offset, &bytes, live).await;
+                if bytes.len() >= SMALL_OUTPUT_LEN {
                     self.skip_flood(view, output);
                 }
+            }
+        }
+        self.pay(view.offset).await;
+    }
+
+    /// Feeds the screen in turns. A few bytes can change every cell of a large screen, and other sessions wait meanwhile.
+    async fn feed(&mut self, view: &mut View, offset: Offset, bytes: &[u8], live: bool) {
+        let (mut at, mut rest, mut turn) = (offset, bytes, Instant::now());
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(piece_len(view.screen.size()).min(rest.len()));
+            let news = view.feed(at, piece);
+            if live {
+                self.heard(news);
+            }
+            (at, rest) = (at + piece.len() as u64, after);
+            if !rest.is_empty() && turn.elapsed() > FEED_TIME {
+                tokio::task::yield_now().await;
+                turn = Instant::now();
             }
         }
     }
@@ -297,7 +364,7 @@ impl Attendant {
     /// Takes in what is in the log by now: whoever asks sees all that was printed before.
     async fn catch_up(&mut self, view: &mut View, output: &mut Following) {
         let end = log_end(&self.dir.join(Home::LOG)).unwrap_or_default();
-        let until = tokio::time::Instant::now() + CATCH_UP;
+        let until = tokio::time::Instant::now() + CATCH_UP_TIMEOUT;
         while view.offset < end {
             match tokio::time::timeout_at(until, output.next()).await {
                 Ok(Ok(Some(chunk))) => self.take(view, chunk, output).await,
@@ -310,8 +377,8 @@ impl Attendant {
     /// Goes on near the end where it is far behind.
     fn skip_flood(&self, view: &mut View, output: &mut Following) {
         let end = log_end(&self.dir.join(Home::LOG)).unwrap_or(view.offset);
-        if end.0.saturating_sub(view.offset.0) > BEHIND {
-            let to = Offset(end.0 - BEHIND / 8);
+        if end.0.saturating_sub(view.offset.0) > MAX_BACKLOG_LEN {
+            let to = Offset(end.0 - MAX_BACKLOG_LEN / 8);
             *output = Following::new(&self.shared, &self.handle, to);
             self.attention.note("engine", "skipped", json!({ "from": view.offset, "to": to }));
             self.attention.answered_to(to);
@@ -333,5 +400,25 @@ async fn changed(statuses: &mut Option<watch::Receiver<Status>>) -> bool {
     match statuses {
         Some(statuses) => statuses.changed().await.is_ok(),
         None => std::future::pending().await,
+    }
+}
+
+/// How many bytes a screen of that size is fed at once.
+fn piece_len(size: Size) -> usize {
+    let cells = usize::from(size.cols) * usize::from(size.rows);
+    (MAX_CELLS_PER_PIECE / cells.max(1)).clamp(MIN_PIECE_LEN, MAX_PIECE_LEN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_screen_is_fed_in_small_pieces() {
+        let size = |cols, rows| Size { cols, rows };
+        assert_eq!(piece_len(size(80, 24)), 8738);
+        assert_eq!(piece_len(size(512, 512)), 64);
+        assert_eq!(piece_len(size(4096, 4096)), MIN_PIECE_LEN);
+        assert_eq!(piece_len(size(1, 1)), MAX_PIECE_LEN);
     }
 }

@@ -1,12 +1,14 @@
+//! Holds what watching one session needs: its profile, queue, events, and the tasks at work.
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::sync::{Notify, mpsc, watch};
-use wharf_agents::Profile;
-use wharf_model::{Failure, Home, Manner, Millis, Offset, Progress, Receipt, State};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use wharf_agents::{Budget, Profile};
+use wharf_model::{Code, Failure, Home, Manner, Millis, Offset, Progress, Receipt, State};
 
 use super::attendant;
 use super::courier;
@@ -18,16 +20,18 @@ use super::seen::Seen;
 use crate::Result;
 use crate::handle::Handle;
 use crate::shared::{Shared, now};
+use wharf_backend::Beside;
 
 /// How many requests may wait for an attendant.
-const REQUESTS: usize = 32;
+const MAX_QUEUED_REQUESTS: usize = 32;
 
 /// How long a turn may take to show after its message was taken.
-const EXPECTED: Duration = Duration::from_secs(5);
+const EXPECTED_TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What looking at one session and speaking to it needs.
 pub(crate) struct Attention {
-    pub(crate) profile: Arc<Profile>,
+    profile: Mutex<Arc<Profile>>,
+    budget: Mutex<Arc<Budget>>,
     pub(crate) events: Events,
     messages: PathBuf,
     queue: Mutex<Option<Queue>>,
@@ -35,8 +39,14 @@ pub(crate) struct Attention {
     pub(crate) receipts: watch::Sender<u64>,
     /// Held by whoever types for somebody else: a message, an answer, an interrupt.
     pub(crate) pen: tokio::sync::Mutex<()>,
+    /// Reads of what the agent writes down by itself.
+    pub(crate) reads: Beside,
+    /// The turn to read all of the log.
+    pub(crate) whole_reads: Arc<Semaphore>,
     /// The latest sight; absent until the first, and while the attendant sleeps.
     pub(crate) seen: watch::Sender<Option<Arc<Seen>>>,
+    /// Why there is no sight of it, where its log cannot be read: whoever waits for one need not.
+    pub(crate) unseen: watch::Sender<Option<Failure>>,
     /// How many need the screen now.
     pub(crate) wanted: watch::Sender<usize>,
     /// What the agent itself said last, until the attendant has heard it.
@@ -50,6 +60,10 @@ pub(crate) struct Attention {
     expected: Mutex<Option<Instant>>,
     /// When a turn was last seen.
     turned: Mutex<Option<Instant>>,
+    /// What the program's prompt was before anybody typed, where it looks like the prompt for the rest of something.
+    pub(crate) main_prompt: Mutex<Option<String>>,
+    /// The dialogs of its start that were answered: the run, and the question's name.
+    pub(crate) startup: Mutex<Vec<(u32, String)>>,
     /// When we last typed, to tell it from what others type.
     pub(crate) typed: Mutex<Millis>,
     /// Everything before this place in the log was dealt with: answered, and made into events.
@@ -97,13 +111,17 @@ impl Attention {
     pub(crate) fn new(shared: &Shared, handle: &Handle, profile: Arc<Profile>, answered: Offset) -> Self {
         let dir = shared.home.session(&handle.id);
         Self {
-            profile,
+            profile: Mutex::new(profile),
+            budget: Mutex::default(),
             events: Events::at(&dir.join(Home::EVENTS)),
             messages: dir.join(Home::MESSAGES),
             queue: Mutex::new(None),
             receipts: watch::Sender::new(0),
             pen: tokio::sync::Mutex::new(()),
+            reads: Beside::of_one_session(),
+            whole_reads: Arc::new(Semaphore::new(1)),
             seen: watch::Sender::new(None),
+            unseen: watch::Sender::new(None),
             wanted: watch::Sender::new(0),
             told: Mutex::new(Vec::new()),
             tidings: Notify::new(),
@@ -111,10 +129,28 @@ impl Attention {
             hooked: AtomicBool::new(false),
             expected: Mutex::new(None),
             turned: Mutex::new(None),
+            main_prompt: Mutex::new(None),
+            startup: Mutex::default(),
             typed: Mutex::new(Millis(0)),
             answered: AtomicU64::new(answered.0),
             at_work: Mutex::new(AtWork::default()),
         }
+    }
+
+    /// The profile that it is driven by.
+    pub(crate) fn profile(&self) -> Arc<Profile> {
+        Arc::clone(&lock(&self.profile))
+    }
+
+    /// Has it driven by another profile: what the project's file says counts from one start to the next.
+    pub(crate) fn drive_by(&self, profile: Arc<Profile>) {
+        *lock(&self.profile) = profile;
+        *lock(&self.budget) = Arc::default();
+    }
+
+    /// What looking at it may cost, and which patterns cost too much.
+    pub(crate) fn budget(&self) -> Arc<Budget> {
+        Arc::clone(&lock(&self.budget))
     }
 
     /// Everything before this was dealt with.
@@ -144,7 +180,7 @@ impl Attention {
         if let Some(attendant) = at_work.attendant.as_ref().filter(|sender| !sender.is_closed()) {
             return attendant.clone();
         }
-        let (sender, requests) = mpsc::channel(REQUESTS);
+        let (sender, requests) = mpsc::channel(MAX_QUEUED_REQUESTS);
         at_work.attendant = Some(sender.clone());
         attendant::spawn(shared, handle, self, requests);
         sender
@@ -229,9 +265,20 @@ impl Attention {
 
     /// Makes an event of something.
     pub(crate) fn note(&self, source: &str, kind: &str, data: Value) {
-        if let Err(failure) = self.events.add(self.answered(), source, kind, data) {
-            tracing::warn!(%failure, kind, "an event is lost");
+        match self.events.add(self.answered(), source, kind, data) {
+            Ok(_) => {}
+            // What comes after the end, as the receipt of a message that nobody will read, is found elsewhere.
+            Err(failure) if failure.code == Code::Ended => {
+                tracing::debug!(kind, "an event came after the end of its session");
+            }
+            Err(failure) => tracing::warn!(%failure, kind, "an event is lost"),
         }
+    }
+
+    /// Whether somebody still makes events of what the session did.
+    pub(crate) fn is_at_work(&self) -> bool {
+        let at_work = self.at_work();
+        at_work.courier || at_work.attendant.as_ref().is_some_and(|sender| !sender.is_closed())
     }
 
     /// We have typed: what was typed until now is not somebody else's.
@@ -246,7 +293,7 @@ impl Attention {
         if lock(&self.turned).is_some_and(|at| at >= pressed) {
             return false;
         }
-        *lock(&self.expected) = Some(Instant::now() + EXPECTED);
+        *lock(&self.expected) = Some(Instant::now() + EXPECTED_TURN_TIMEOUT);
         self.tidings.notify_one();
         true
     }
@@ -255,7 +302,7 @@ impl Attention {
     /// turn before, of which it says so this late.
     pub(crate) fn turn_over(&self, whole: bool) {
         let late = Duration::from_millis(400);
-        let ours = |until: &mut Instant| whole || *until + late <= Instant::now() + EXPECTED;
+        let ours = |until: &mut Instant| whole || *until + late <= Instant::now() + EXPECTED_TURN_TIMEOUT;
         let over = lock(&self.expected).take_if(ours);
         if over.is_some() {
             self.tidings.notify_one();

@@ -1,3 +1,5 @@
+//! Runs the task that delivers a session's messages, one after the other.
+
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -12,13 +14,17 @@ use crate::guarded::Guarded;
 use crate::handle::Handle;
 use crate::shared::Shared;
 
-/// How long the screen must be still before a text is typed, and how long that is waited for.
-pub(super) const CALM: (Duration, Duration) = (Duration::from_millis(120), Duration::from_secs(3));
-/// How long the screen must be still between a text and the submit key, and how long that is waited for. An Enter within
-/// 120 ms of a paste is a line break to some programs.
-pub(super) const SETTLED: (Duration, Duration) = (Duration::from_millis(150), Duration::from_secs(2));
+/// How long the screen must be still before a text is typed.
+pub(super) const TYPING_QUIET_TIME: Duration = Duration::from_millis(120);
+/// How long that is waited for.
+pub(super) const TYPING_QUIET_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long the screen must be still between a text and the submit key. An Enter within 120 ms of a paste is a line break to
+/// some programs.
+pub(super) const SUBMIT_QUIET_TIME: Duration = Duration::from_millis(150);
+/// How long that is waited for.
+pub(super) const SUBMIT_QUIET_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a turn may take to show after its message was confirmed, before the next message is looked at.
-const TURN: Duration = Duration::from_millis(1_500);
+const TURN_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Starts the courier of a session: it delivers messages one after the other until none is left.
 pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, attention: &Arc<Attention>) {
@@ -35,7 +41,8 @@ pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, attention: &Arc<
                 }
             };
             let id = entry.receipt.id.clone();
-            let courier = Courier { typist: Typist::new(&shared, &handle, &attention), entry };
+            let courier =
+                Courier { typist: Typist::new(&shared, &handle, &attention), entry, behind_draft: false };
             match Guarded::new(courier.deliver()).await {
                 Ok(Ok(())) => {}
                 // Another engine goes on with it.
@@ -73,6 +80,8 @@ fn end(attention: &Attention, id: &str, failure: &Failure) {
 pub(super) struct Courier {
     pub(super) typist: Typist,
     pub(super) entry: Entry,
+    /// Whether the text was typed behind what somebody else had begun, as asked: the two are one.
+    pub(super) behind_draft: bool,
 }
 
 impl Courier {
@@ -82,19 +91,26 @@ impl Courier {
         if self.entry.intent.is_some() {
             return self.resume(&message).await;
         }
-        let prepared = attention.profile.prepare(&message.text, message.manner.raw)?;
+        let prepared = attention.profile().prepare(&message.text, message.manner.raw)?;
         loop {
             let _ = self.ready(&message).await?;
             let pen = attention.pen.lock().await;
             // Somebody else may have typed while the pen was waited for.
             let seen = self.typist.look().await?;
-            if self.obstacle(&message, &seen).is_some() {
+            if self.obstacle(&message, &seen).await.is_some() {
                 drop(pen);
                 continue;
             }
             if attention.entry(&message.id)?.is_none_or(|entry| entry.receipt.status.is_over()) {
                 return Ok(());
             }
+            let seen = match self.draft(&seen).await {
+                Some(_) if message.manner.clear_draft => self.clear().await?,
+                draft => {
+                    self.behind_draft = draft.is_some();
+                    seen
+                }
+            };
             let mut proof = Proof::begin(&self.typist, &prepared.text, SystemTime::now()).await;
             self.write(&message, &prepared, &seen, &proof).await?;
             if message.manner.no_submit {
@@ -117,10 +133,10 @@ impl Courier {
                 .hint("`wharf capture` shows the screen; it is not sent again")
         };
         let since = SystemTime::UNIX_EPOCH + Duration::from_millis(message.created.0.saturating_sub(1_000));
-        let text = attention.profile.prepare(&message.text, message.manner.raw)?.text;
+        let text = attention.profile().prepare(&message.text, message.manner.raw)?.text;
         let mut proof = Proof::begin(&self.typist, &text, since).await;
         self.typist.read().await?;
-        let seen = self.typist.still(CALM.0, Instant::now() + CALM.1).await?;
+        let seen = self.typist.still(TYPING_QUIET_TIME, Instant::now() + TYPING_QUIET_TIMEOUT).await?;
         let seen = match seen {
             Some(seen) => seen,
             None => self.typist.look().await?,
@@ -161,7 +177,7 @@ impl Courier {
     async fn taken_up(&mut self) -> Result<()> {
         let seen = self.typist.look().await?;
         if seen.is_judged() && seen.report.state == State::Idle {
-            let deadline = Instant::now() + TURN;
+            let deadline = Instant::now() + TURN_TIMEOUT;
             // An end of the session is the next message's matter.
             let _ = self.typist.until(deadline, |seen| seen.report.state != State::Idle).await;
         }

@@ -1,3 +1,6 @@
+//! Decides a session's state from what hooks, signals and the screen claim.
+
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use wharf_model::{Claim, Millis, Report, Source, State};
@@ -15,6 +18,8 @@ pub(crate) struct Judge {
     decided: String,
     /// How long a session must look idle before it counts as idle.
     settle: Duration,
+    /// When somebody last typed: nothing else answers a question.
+    typed: Option<Millis>,
 }
 
 /// What one source says now.
@@ -30,7 +35,34 @@ struct Held {
     evidence: String,
     movement: String,
     firm: bool,
-    verdict: String,
+    verdict: Verdict,
+}
+
+/// What became of a source's claim when the claims were last weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// It was not weighed yet.
+    Unweighed,
+    /// It decided the state.
+    Decided,
+    /// It says what the winner says.
+    Agrees,
+    /// This source says something newer, and has said so long enough.
+    OlderThan(Source),
+    /// This source says something else, and is trusted more.
+    TrustedLessThan(Source),
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unweighed => Ok(()),
+            Self::Decided => f.write_str("decided"),
+            Self::Agrees => f.write_str("agrees"),
+            Self::OlderThan(source) => write!(f, "older than what {} says", source.as_str()),
+            Self::TrustedLessThan(source) => write!(f, "{} is trusted more", source.as_str()),
+        }
+    }
 }
 
 /// What a source says.
@@ -46,7 +78,13 @@ pub(crate) struct Saying {
 
 impl Judge {
     pub(crate) fn new(first: Report, settle: Duration) -> Self {
-        Self { held: Vec::new(), report: first, decided: "nothing is known yet".to_owned(), settle }
+        Self {
+            held: Vec::new(),
+            report: first,
+            decided: "nothing is known yet".to_owned(),
+            settle,
+            typed: None,
+        }
     }
 
     /// Takes what a source says now; nothing takes its claim away.
@@ -82,12 +120,17 @@ impl Judge {
                     evidence: saying.evidence,
                     movement: saying.movement,
                     firm: saying.firm,
-                    verdict: String::new(),
+                    verdict: Verdict::Unweighed,
                 };
                 let place = self.held.partition_point(|other| other.source < source);
                 self.held.insert(place, held);
             }
         }
+    }
+
+    /// Somebody typed, at that time.
+    pub(crate) fn typed(&mut self, at: Option<Millis>) {
+        self.typed = at;
     }
 
     /// Weighs the claims. Returns the report where the state is a new one, and when to weigh again.
@@ -98,25 +141,27 @@ impl Judge {
         for rival in 1..self.held.len() {
             let (claim, against) = (&self.held[rival], &self.held[winner]);
             if claim.state == against.state {
-                "agrees".clone_into(&mut self.held[rival].verdict);
+                self.held[rival].verdict = Verdict::Agrees;
                 continue;
             }
             // Whoever agrees with the winner and is trusted more than the rival keeps its claim fresh.
             let agreeing = self.held[..rival].iter().filter(|other| other.state == against.state);
             let renewed = agreeing.map(|other| other.renewed).max().unwrap_or(against.renewed);
-            let due = claim.since.max(renewed) + patience(against, claim);
+            let answered = self.typed.is_some_and(|at| at >= against.moment);
+            let due = claim.since.max(renewed) + patience(against, claim, answered);
             if claim.since >= against.since && at >= due {
-                self.held[winner].verdict = format!("older than what {} says", claim.source.as_str());
+                self.held[winner].verdict = Verdict::OlderThan(claim.source);
                 winner = rival;
             } else {
                 if claim.since >= against.since {
                     sooner(due);
                 }
-                self.held[rival].verdict = format!("{} is trusted more", against.source.as_str());
+                self.held[rival].verdict = Verdict::TrustedLessThan(against.source);
             }
         }
         // What an agent told once does not come back when something newer has overruled it.
-        let overruled = self.held[0].source == Source::Agent && self.held[0].verdict.starts_with("older");
+        let first = &self.held[0];
+        let overruled = first.source == Source::Agent && matches!(first.verdict, Verdict::OlderThan(_));
         if overruled && winner > 0 {
             self.held.remove(0);
             winner -= 1;
@@ -129,7 +174,7 @@ impl Judge {
         }
         let decided = format!("{} says {}: {}", won.source.as_str(), won.state.as_str(), won.rule);
         let (state, source, evidence) = (won.state, won.source, won.evidence.clone());
-        "decided".clone_into(&mut self.held[winner].verdict);
+        self.held[winner].verdict = Verdict::Decided;
         self.decided = decided;
         let new = state != self.report.state;
         if new {
@@ -148,6 +193,11 @@ impl Judge {
         &self.decided
     }
 
+    /// Whether the claim that decided stands, and says what is reported.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.held.iter().any(|held| held.verdict == Verdict::Decided && held.state == self.report.state)
+    }
+
     /// What every source says.
     pub(crate) fn claims(&self) -> Vec<Claim> {
         let claims = self.held.iter().map(|held| Claim {
@@ -156,18 +206,22 @@ impl Judge {
             since: held.moment,
             rule: held.rule.clone(),
             evidence: held.evidence.clone(),
-            verdict: held.verdict.clone(),
+            verdict: held.verdict.to_string(),
         });
         claims.collect()
     }
 }
 
-/// How long a less trusted claim must stand against a more trusted one.
-fn patience(against: &Held, claim: &Held) -> Duration {
+/// How long a less trusted claim must stand against a more trusted one. `answered`: whether anything was typed since the
+/// trusted one was made.
+fn patience(against: &Held, claim: &Held, answered: bool) -> Duration {
     let millis = match (against.source, against.state, claim.state) {
         // Typing at a question is the worst that can happen: it is believed at once.
         (_, _, State::Asking) => 0,
-        (Source::Agent, State::Asking, _) => 700,
+        (Source::Agent, State::Asking, _) if answered => 700,
+        // What the agent asks stands until somebody answers or it says so itself, whatever is drawn meanwhile. But what it
+        // never takes back must not hold messages up for good.
+        (Source::Agent, State::Asking, _) => 600_000,
         (Source::Agent, State::Idle, State::Working) => 1_000,
         (Source::Agent, _, _) => 3_000,
         (Source::Terminal, _, State::Idle) if against.firm => 15_000,
@@ -314,9 +368,27 @@ mod tests {
         let mut court = Court::new();
         court.hear(0, Source::Agent, Some(State::Asking), "permission.asked");
         assert_eq!(court.at(0), State::Asking);
+        court.judge.typed(Some(now()));
         court.hear(100, Source::Process, Some(State::Idle), "owns the terminal");
         assert_eq!(court.at(1_500), State::Idle);
         court.hear(2_000, Source::Process, Some(State::Working), "another owns it");
         assert_eq!(court.at(2_000), State::Working);
+    }
+
+    #[test]
+    fn what_an_agent_asks_stands_until_somebody_answers() {
+        let mut court = Court::new();
+        court.hear(0, Source::Agent, Some(State::Asking), "permission.asked");
+        court.hear(10, Source::Screen, Some(State::Idle), "❯");
+        assert_eq!(court.at(2_000), State::Asking);
+        court.hear(3_000, Source::Screen, Some(State::Working), "esc to interrupt");
+        assert_eq!(court.at(60_000), State::Asking, "nobody has typed anything");
+        court.judge.typed(Some(Millis(now().0 + 1)));
+        assert_eq!(court.at(60_001), State::Working);
+        // The agent itself may say so, too.
+        court.hear(61_000, Source::Agent, Some(State::Asking), "permission.asked again");
+        assert_eq!(court.at(61_000), State::Asking);
+        court.hear(62_000, Source::Agent, Some(State::Working), "tool.started");
+        assert_eq!(court.at(62_000), State::Working);
     }
 }

@@ -1,9 +1,12 @@
-use std::path::Path;
+//! Chooses the profile that a session is driven by, with the user's and the project's changes.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use wharf_agents::{Profile, Profiles};
-use wharf_model::{Home, Ticket};
+use wharf_agents::{Profile, Profiles, ProjectFile, Trust, Variables};
+use wharf_model::{Home, Ignored, Project, Ticket};
 
 use super::attention::lock;
 use crate::Result;
@@ -29,6 +32,14 @@ impl Shelf {
         profiles
     }
 
+    /// The marks that agents leave for their children.
+    pub(crate) fn marks(&self, home: &Home) -> Cow<'static, Variables> {
+        match std::fs::metadata(home.config().join("profiles")).and_then(|dir| dir.modified()) {
+            Ok(changed) => Cow::Owned(self.profiles(home, changed).marks()),
+            Err(_) => Cow::Borrowed(Profiles::known_marks()),
+        }
+    }
+
     /// Whether a command is an agent's, which is attended from its start.
     pub(crate) fn attends(&self, home: &Home, ticket: &Ticket) -> bool {
         let argv = &ticket.spec.argv;
@@ -41,14 +52,46 @@ impl Shelf {
     }
 }
 
-/// The profiles for a directory: the built-in ones, the user's, and the project's changes to them.
-pub(crate) fn load(home: &Home, dir: &Path) -> Result<Profiles> {
-    Profiles::load(Some(home.config()), Some(dir))
+/// Whether sessions in a directory surely have no project's file. It never waits.
+pub(crate) fn has_no_project(dir: &Path) -> bool {
+    ProjectFile::is_surely_absent(dir, std::env::var_os("HOME").map(PathBuf::from).as_deref())
+}
+
+/// What the project's file changes for sessions in a directory, as it is now: read once, and by the bytes that were read.
+pub(crate) fn project(home: &Home, dir: &Path) -> Option<Box<Project>> {
+    let own = std::env::var_os("HOME").map(PathBuf::from);
+    let ignored = |file: PathBuf, why: String| Project {
+        file: file.into(),
+        sha256: String::new(),
+        trusted: false,
+        changes: String::new(),
+        ignored: vec![Ignored { setting: "*".to_owned(), why }],
+    };
+    let project = match ProjectFile::find(dir, own.as_deref())? {
+        Err(refused) => ignored(refused.path, refused.why),
+        Ok(file) => {
+            let trust = Trust::read(home.state()).unwrap_or_else(|failure| {
+                tracing::warn!(%failure, "no project's file is trusted");
+                Trust::default()
+            });
+            let considered = Profiles::consider(Some(home.config()), &file, trust.accepts(&file));
+            considered.unwrap_or_else(|failure| ignored(file.path, failure.message))
+        }
+    };
+    for told in project.told() {
+        tracing::info!("{told}");
+    }
+    Some(Box::new(project))
+}
+
+/// The profiles under a project's changes: the built-in ones, the user's, and those changes.
+pub(crate) fn load(home: &Home, project: Option<&Project>) -> Result<Profiles> {
+    Profiles::load(Some(home.config()), project)
 }
 
 /// The profile that a session is driven by. One that cannot be read is no reason to lose sight of a session.
 pub(crate) fn of(home: &Home, ticket: &Ticket) -> Arc<Profile> {
-    let profiles = load(home, ticket.spec.dir.as_path()).unwrap_or_else(|failure| {
+    let profiles = load(home, ticket.spec.project.as_deref()).unwrap_or_else(|failure| {
         tracing::warn!(session = %ticket.id, %failure, "profiles cannot be read; the built-in ones are used");
         Profiles::built_in()
     });

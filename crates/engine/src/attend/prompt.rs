@@ -1,10 +1,14 @@
+//! Tells a program's prompt from a draft that somebody typed after it.
+
 use std::time::{Duration, Instant};
 
 /// How soon after a key its echo comes, in milliseconds.
-const ECHO: u64 = 400;
-/// How long something must stand at the start of a row, and after a prompt, before it counts as the program's own: that
-/// somebody typed may be heard of a moment after its echo is seen.
-const STANDS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(600));
+const ECHO_MILLIS: u64 = 400;
+/// How long something must stand at the start of a row before it counts as the program's own: that somebody typed may be
+/// heard of a moment after its echo is seen.
+const ROW_START_STABLE_TIME: Duration = Duration::from_millis(100);
+/// The same for what stands after a prompt.
+const AFTER_PROMPT_STABLE_TIME: Duration = Duration::from_millis(600);
 
 /// What stands before the cursor of a program that has no composer to look at: its prompt, and what was typed after it.
 #[derive(Default)]
@@ -20,10 +24,47 @@ pub(crate) struct Prompt {
 }
 
 impl Prompt {
-    /// What somebody has typed and not submitted. `typed` says how long ago somebody else than us typed, where anybody did
-    /// since we did. What comes right after a key is its echo; everything else is a prompt.
-    pub(crate) fn draft(&mut self, before: &str, typed: Option<u64>, at: Instant) -> Option<String> {
-        let typing = typed.is_some_and(|ago| ago < ECHO);
+    /// What somebody has typed and not submitted.
+    ///
+    /// `line` says whether keys have begun a line and not ended it, where that is known: then what stands there is the
+    /// prompt while they have not, and what stands behind it is a draft while they have. Else `typed` says how long ago
+    /// somebody else than us typed, where anybody did since we did: what comes right after a key is its echo, and
+    /// everything else is a prompt.
+    pub(crate) fn draft(
+        &mut self,
+        before: &str,
+        line: Option<bool>,
+        typed: Option<u64>,
+        at: Instant,
+    ) -> Option<String> {
+        match line {
+            Some(false) => {
+                if self.stands(before, at, ROW_START_STABLE_TIME) {
+                    self.adopt(before);
+                }
+                None
+            }
+            Some(true) => self.behind(before, typed),
+            None => self.guess(before, typed, at),
+        }
+    }
+
+    /// What stands behind the prompt of a line that was begun. A program may have taken the keys: then only a prompt
+    /// stands there, one that is known or that ends as prompts do. A shell that is slow may not have taken them yet: then
+    /// they were typed a moment ago, or the terminal has shown them in front of the prompt.
+    fn behind(&self, before: &str, typed: Option<u64>) -> Option<String> {
+        let known = || [&self.text, &self.last].into_iter().flatten().filter(|text| !text.trim().is_empty());
+        if known().any(|prompt| prompt == before) || is_bare(before) {
+            let early = known().filter_map(|prompt| before.strip_suffix(prompt.as_str()));
+            let early = early.map(str::trim).find(|early| !early.is_empty()).map(str::to_owned);
+            return early.or_else(|| typed.is_some_and(|ago| ago < ECHO_MILLIS).then(String::new));
+        }
+        let rest = known().find_map(|prompt| before.strip_prefix(prompt.as_str()));
+        Some(rest.unwrap_or(before).trim().to_owned())
+    }
+
+    fn guess(&mut self, before: &str, typed: Option<u64>, at: Instant) -> Option<String> {
+        let typing = typed.is_some_and(|ago| ago < ECHO_MILLIS);
         let draft = self.text.as_deref().and_then(|text| before.strip_prefix(text));
         // Before a program draws its prompt the cursor stands at the start of the row: what comes then may be either.
         let bare = self.text.as_deref().is_none_or(|text| text.trim().is_empty());
@@ -40,7 +81,15 @@ impl Prompt {
                 self.drafted = true;
                 Some(draft.to_owned())
             }
-            Some(_) if !self.stands(before, at, if bare { STANDS.0 } else { STANDS.1 }) => None,
+            Some(_)
+                if !self.stands(
+                    before,
+                    at,
+                    if bare { ROW_START_STABLE_TIME } else { AFTER_PROMPT_STABLE_TIME },
+                ) =>
+            {
+                None
+            }
             _ => {
                 self.adopt(before);
                 None
@@ -68,6 +117,16 @@ impl Prompt {
     }
 }
 
+/// Whether a row ends as a prompt does, and nothing of it looks like the end of a prompt before.
+fn is_bare(before: &str) -> bool {
+    const ENDS: [char; 7] = ['$', '#', '%', '>', '❯', '»', 'λ'];
+    let first = before.char_indices().find(|(at, c)| {
+        let next = before[at + c.len_utf8()..].chars().next();
+        ENDS.contains(c) && next.is_none_or(char::is_whitespace)
+    });
+    first.is_some_and(|(at, c)| before[at + c.len_utf8()..].trim().is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,7 +144,12 @@ mod tests {
         /// What is a draft at a moment, where somebody typed at another.
         fn draft(&mut self, at: u64, before: &str, typed: Option<u64>) -> Option<String> {
             let typed = typed.map(|typed| at - typed);
-            self.prompt.draft(before, typed, self.start + Duration::from_millis(at))
+            self.prompt.draft(before, None, typed, self.start + Duration::from_millis(at))
+        }
+
+        /// The same, where it is known whether keys have begun a line.
+        fn keyed(&mut self, at: u64, before: &str, open: bool) -> Option<String> {
+            self.prompt.draft(before, Some(open), None, self.start + Duration::from_millis(at))
         }
     }
 
@@ -129,6 +193,41 @@ mod tests {
         assert_eq!(line.draft(2_500, "~ $ ", Some(2_000)), None);
         assert_eq!(line.draft(3_200, "~ $ ", Some(2_000)), None);
         assert_eq!(line.draft(3_300, "~ $ y", Some(3_290)).as_deref(), Some("y"));
+    }
+
+    #[test]
+    fn keys_that_were_not_submitted_are_a_draft_at_the_first_look() {
+        assert_eq!(Line::new().keyed(0, "root@host:~# make", true).as_deref(), Some("root@host:~# make"));
+        assert_eq!(Line::new().keyed(0, "$ echo a > ", true).as_deref(), Some("$ echo a >"));
+        assert_eq!(Line::new().keyed(0, "", true).as_deref(), Some(""), "nothing is echoed");
+        assert_eq!(Line::new().keyed(0, "root@host:~# ", true), None, "a program took the key");
+        assert_eq!(Line::new().keyed(0, "$ make", false), None, "nobody typed it");
+        let soon = |ago| Line::new().prompt.draft("root@host:~# ", Some(true), Some(ago), Instant::now());
+        assert_eq!(soon(20).as_deref(), Some(""), "the shell may not have taken the key yet");
+        assert_eq!(soon(1_000), None, "a program took the key");
+    }
+
+    #[test]
+    fn what_was_typed_before_the_prompt_was_drawn_is_a_draft() {
+        let mut line = Line::new();
+        for at in [0, 200] {
+            assert_eq!(line.keyed(at, "# ", false), None);
+        }
+        assert_eq!(line.keyed(300, "touch mine# ", true).as_deref(), Some("touch mine"));
+        assert_eq!(line.keyed(400, "# ", true), None, "a program took the keys");
+    }
+
+    #[test]
+    fn a_prompt_is_what_stood_there_before_a_key() {
+        let mut line = Line::new();
+        assert_eq!(line.keyed(0, "➜ ~ ", false), None);
+        assert_eq!(line.keyed(200, "➜ ~ ", false), None);
+        assert_eq!(line.keyed(300, "➜ ~ ls", true).as_deref(), Some("ls"));
+        assert_eq!(line.keyed(400, "➜ ~ ", true), None, "the draft was deleted");
+        // What is left of a line that was just submitted is no prompt.
+        assert_eq!(line.keyed(500, "➜ ~ ls", false), None);
+        assert_eq!(line.keyed(510, "➜ ~ ", false), None);
+        assert_eq!(line.keyed(520, "➜ ~ ls", true).as_deref(), Some("ls"));
     }
 
     #[test]

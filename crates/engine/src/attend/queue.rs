@@ -1,3 +1,5 @@
+//! Keeps a session's messages, intents and receipts in order on disk.
+
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -8,14 +10,14 @@ use crate::Result;
 use crate::shared::now;
 
 /// The most that waits in one queue, and the longest text.
-const MOST_WAITING: usize = 1_000;
+const MAX_WAITING: usize = 1_000;
 /// The longest text that is taken.
-pub(crate) const LONGEST: usize = 4 << 20;
+pub(crate) const MAX_TEXT_LEN: usize = 4 << 20;
 /// Receipts that are kept, and how long the file may grow before the others go.
-const KEPT: usize = 500;
-const LARGEST: u64 = 16 << 20;
+const MAX_RECEIPTS: usize = 500;
+const MAX_FILE_LEN: u64 = 16 << 20;
 /// How much of a text stands in its receipt.
-const SUMMARY: usize = 72;
+const SUMMARY_CHARS: usize = 72;
 
 /// The messages of one session, in their order, on disk.
 pub(crate) struct Queue {
@@ -89,7 +91,7 @@ impl Queue {
         for line in lines {
             queue.apply(line);
         }
-        if queue.journal.length() > LARGEST {
+        if queue.journal.length() > MAX_FILE_LEN {
             queue.shorten()?;
         }
         Ok(queue)
@@ -102,12 +104,12 @@ impl Queue {
         {
             return Ok(known.receipt.clone());
         }
-        if text.len() > LONGEST {
-            let message = format!("the message has {} bytes, and {LONGEST} are the most", text.len());
+        if text.len() > MAX_TEXT_LEN {
+            let message = format!("the message has {} bytes, and {MAX_TEXT_LEN} are the most", text.len());
             return Err(Failure::new(Code::TooLong, message).hint("put it into a file and send its name"));
         }
-        if self.entries.iter().filter(|entry| !entry.receipt.status.is_over()).count() >= MOST_WAITING {
-            return Err(Failure::new(Code::Busy, format!("{MOST_WAITING} messages wait already"))
+        if self.entries.iter().filter(|entry| !entry.receipt.status.is_over()).count() >= MAX_WAITING {
+            return Err(Failure::new(Code::Busy, format!("{MAX_WAITING} messages wait already"))
                 .hint("`wharf messages` lists them, `wharf cancel` takes one back"));
         }
         let id = format!("{}.{}", self.session, self.next);
@@ -119,10 +121,14 @@ impl Queue {
         Ok(self.entries.last().expect("it was just added").receipt.clone())
     }
 
-    /// Says what is about to be done, on disk before it is done.
+    /// Says what is about to be done, on disk before it is done. The first word of it outlives a power cut as the message
+    /// does: what may have been typed is not typed again at a conversation that goes on afterwards.
     pub(crate) fn intend(&mut self, id: &str, intent: Intent) -> Result<()> {
         let line = Line::Intent { id: id.to_owned(), intent };
         self.journal.append(&line)?;
+        if intent == Intent::Write {
+            self.journal.sync()?;
+        }
         self.apply(line);
         Ok(())
     }
@@ -136,7 +142,7 @@ impl Queue {
             tracing::warn!(id, %failure, "a step of a message is not on disk");
         }
         self.apply(line);
-        if self.journal.length() > LARGEST
+        if self.journal.length() > MAX_FILE_LEN
             && let Err(failure) = self.shorten()
         {
             tracing::warn!(%failure, "the messages' journal was not made shorter");
@@ -205,7 +211,7 @@ impl Queue {
     /// Forgets old receipts and the texts of all that is over.
     fn shorten(&mut self) -> Result<()> {
         let over = self.entries.iter().filter(|entry| entry.receipt.status.is_over()).count();
-        let mut spare = over.saturating_sub(KEPT);
+        let mut spare = over.saturating_sub(MAX_RECEIPTS);
         let mut lines = Vec::new();
         self.entries.retain(|entry| {
             let old = entry.receipt.status.is_over() && spare > 0;
@@ -237,7 +243,7 @@ impl Queue {
 fn accepted(message: &Message) -> Receipt {
     let evidence = "in the queue, on disk".to_owned();
     let line = message.text.lines().next().unwrap_or_default();
-    let mut summary: String = line.chars().filter(|c| !c.is_control()).take(SUMMARY).collect();
+    let mut summary: String = line.chars().filter(|c| !c.is_control()).take(SUMMARY_CHARS).collect();
     if summary.len() < message.text.trim_end().len() {
         summary.push('…');
     }
@@ -279,7 +285,9 @@ mod tests {
         let a = accept(&mut first, "one\ntwo", Some("k"));
         let b = accept(&mut first, "three", None);
         assert_eq!((a.summary.as_str(), b.summary.as_str()), ("one…", "three"));
+        assert!(first.journal.is_synced(), "a message is on disk before it is taken");
         first.intend(&a.id, Intent::Write).unwrap();
+        assert!(first.journal.is_synced(), "it is on disk that it may be typed, before it is");
         first.step(&a.id, Progress::Written, "read".into(), Facts::default());
         drop(first);
         let mut second = queue(dir.path());
@@ -308,7 +316,7 @@ mod tests {
             first.step(&receipt.id, Progress::Confirmed, "proof".into(), Facts::default());
         }
         let waiting = accept(&mut first, "last", None);
-        assert!(first.journal.length() < LARGEST);
+        assert!(first.journal.length() < MAX_FILE_LEN);
         let second = queue(dir.path());
         assert_eq!(second.receipts(), first.receipts());
         assert_eq!(second.first().unwrap().receipt.id, waiting.id);
@@ -318,7 +326,7 @@ mod tests {
     fn what_is_too_much_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let mut queue = queue(dir.path());
-        let long = queue.accept("x".repeat(LONGEST + 1), Manner::default()).unwrap_err();
+        let long = queue.accept("x".repeat(MAX_TEXT_LEN + 1), Manner::default()).unwrap_err();
         assert_eq!(long.code, Code::TooLong);
     }
 }

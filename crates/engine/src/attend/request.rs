@@ -1,3 +1,5 @@
+//! Defines the requests to a session's attendant: captures, changes and repaints.
+
 use tokio::sync::oneshot;
 use wharf_model::Offset;
 use wharf_screen::{Format, What};

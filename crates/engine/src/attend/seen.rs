@@ -1,3 +1,5 @@
+//! Defines what is seen of a session at one moment: state, screen, composer, question.
+
 use std::time::Instant;
 
 use wharf_agents::{Composer, Look};
@@ -8,8 +10,17 @@ use wharf_model::{Claim, Explanation, Millis, Offset, Question, Report};
 pub(crate) struct Foreground {
     /// Whether it is the session's own command, and no child that it waits for.
     pub(crate) own: bool,
-    /// Whether the owner waits in a read of its terminal.
-    pub(crate) reads: bool,
+    /// Whether the owner waits for input from its terminal, where that can be seen.
+    pub(crate) reads: Option<bool>,
+}
+
+/// A line that was begun and not submitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenLine {
+    /// Keys were typed that a program may have taken.
+    Keys,
+    /// The terminal itself keeps something of it: it was in line mode, and no program takes keys then.
+    Kept,
 }
 
 /// What is seen of a session at one moment: whoever types looks at this first.
@@ -21,6 +32,8 @@ pub(crate) struct Seen {
     pub(crate) generation: u64,
     /// Since when the screen has been still.
     pub(crate) still: Instant,
+    /// When this was seen.
+    pub(crate) looked: Instant,
     pub(crate) rows: Vec<String>,
     pub(crate) cursor: (usize, usize),
     /// Whether the application takes a paste as one piece.
@@ -29,22 +42,25 @@ pub(crate) struct Seen {
     /// What somebody else has typed after the prompt, where there is no composer to look at.
     pub(crate) draft: Option<String>,
     pub(crate) question: Option<Question>,
+    /// Whether that is no question, but the prompt for the rest of what was begun.
+    pub(crate) unfinished: bool,
+    /// The row that says that the last turn failed.
+    pub(crate) failed: Option<String>,
     pub(crate) report: Report,
     pub(crate) claims: Vec<Claim>,
+    /// Whether the sources agree on the state that is reported.
+    pub(crate) settled: bool,
     pub(crate) decided: String,
     pub(crate) attached: u32,
     pub(crate) last_input: Option<Millis>,
+    /// The line that somebody began and did not submit, as far as keys tell.
+    pub(crate) line: Option<OpenLine>,
 }
 
 impl Seen {
     /// Whether there is a rule or signal that tells this session's states.
     pub(crate) fn is_judged(&self) -> bool {
         !self.claims.is_empty()
-    }
-
-    /// Whether the sources agree on the state that is reported.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.claims.iter().any(|claim| claim.verdict == "decided" && claim.state == self.report.state)
     }
 
     /// Why it is in its state.
@@ -55,6 +71,7 @@ impl Seen {
             claims: self.claims.clone(),
             profile: profile.to_owned(),
             composer: self.composer.as_ref().map(|composer| composer.text.clone()),
+            switched_off: Vec::new(),
         }
     }
 
@@ -87,7 +104,8 @@ impl Sight {
             progress: self.progress.as_deref(),
             status: self.status.as_deref(),
             shell_phase: self.shell_phase.as_deref(),
-            foreground: foreground.map(|foreground| foreground.own),
+            // A command that owns its terminal and does not wait for input runs words of its own.
+            foreground: foreground.map(|foreground| foreground.own && foreground.reads != Some(false)),
         }
     }
 }

@@ -3,25 +3,28 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wharf_model::{Code, Failure, Message, Millis, Progress, Source, State};
+use wharf_model::{Code, Failure, Message, Millis, Progress, Question, Source, State};
 
-use super::courier::{Courier, SETTLED};
+use super::courier::{Courier, SUBMIT_QUIET_TIME, SUBMIT_QUIET_TIMEOUT};
 use super::proof::{Place, Proof, turned};
 use super::queue::{Facts, Intent};
+use super::ready::ways_out;
 use super::seen::Seen;
 use super::typing::bytes_of;
 use crate::Result;
 use crate::shared::now;
 
 /// How often the submit key is pressed at most, and how long proof is waited for after each press.
-const PRESSES: [Duration; 4] = [
+const PRESS_TIMEOUTS: [Duration; 4] = [
     Duration::from_millis(900),
     Duration::from_millis(1_500),
     Duration::from_secs(3),
     Duration::from_secs(6),
 ];
 /// How long proof is waited for where nothing can be pressed again.
-const PROOF: Duration = Duration::from_secs(12);
+const PROOF_TIMEOUT: Duration = Duration::from_secs(12);
+/// How long the prompt for the rest of a text may take to show once it was read.
+const CONTINUATION_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Courier {
     /// Presses the submit key, and looks for proof. The key is pressed again only while the text still stands there.
@@ -32,11 +35,13 @@ impl Courier {
         proof: &mut Proof,
     ) -> Result<()> {
         let attention = Arc::clone(&self.typist.attention);
-        let key = message.manner.submit.as_deref().unwrap_or(&attention.profile.keys.submit).to_owned();
+        let key = message.manner.submit.as_deref().unwrap_or(&attention.profile().keys.submit).to_owned();
         let key = if self.typist.handle.session().tty { bytes_of(&key)? } else { b"\n".to_vec() };
         // A key at a menu answers it: wait the question out.
         let waits = Instant::now() + Duration::from_secs(600);
-        let calm = |seen: &Seen| seen.question.is_none() && seen.report.state != State::Asking;
+        let asks = |seen: &Seen| seen.question.is_some() || seen.report.state == State::Asking;
+        // A text of several lines looks like something that was begun and not ended: it is ours.
+        let calm = |seen: &Seen| seen.unfinished || !asks(seen);
         let Some(seen) = self.typist.until(waits, calm).await? else {
             return Err(Failure::new(
                 Code::Asking,
@@ -47,13 +52,13 @@ impl Courier {
         if !first.is_empty() {
             self.typist.press(first).await?;
             self.typist.read().await?;
-            tokio::time::sleep(SETTLED.0).await;
-            self.typist.still(SETTLED.0, Instant::now() + SETTLED.1).await?;
+            tokio::time::sleep(SUBMIT_QUIET_TIME).await;
+            self.typist.still(SUBMIT_QUIET_TIME, Instant::now() + SUBMIT_QUIET_TIMEOUT).await?;
         }
         let mut facts = Facts { attempts: 0, offset: Some(seen.offset), ..Facts::default() };
         let (submitted, pressed) = (now(), Instant::now());
         let before = seen.generation;
-        for (index, patience) in PRESSES.into_iter().enumerate() {
+        for (index, patience) in PRESS_TIMEOUTS.into_iter().enumerate() {
             facts.attempts = index as u32 + 1;
             self.typist.write(&key).await?;
             let evidence = format!("the submit key was pressed ({})", facts.attempts);
@@ -61,9 +66,7 @@ impl Courier {
             attention.step(&message.id, Progress::Submitted, evidence, step)?;
             let found = self.prove(message, proof, submitted, before, patience).await?;
             if let Some(evidence) = found {
-                self.expect_turn(pressed).await;
-                attention.step(&message.id, Progress::Confirmed, evidence, facts)?;
-                return Ok(());
+                return self.taken(message, (pressed, before), evidence, facts).await;
             }
             let seen = self.typist.look().await?;
             let again =
@@ -72,15 +75,15 @@ impl Courier {
                 break;
             }
         }
-        let last = self.prove(message, proof, submitted, before, PROOF / 2).await?;
+        let last = self.prove(message, proof, submitted, before, PROOF_TIMEOUT / 2).await?;
         if let Some(evidence) = last {
-            self.expect_turn(pressed).await;
-            attention.step(&message.id, Progress::Confirmed, evidence, facts)?;
-            return Ok(());
+            return self.taken(message, (pressed, before), evidence, facts).await;
         }
         facts.code = Some(Code::Unconfirmed);
         facts.hint = Some("`wharf capture` shows the screen; it is not sent again".to_owned());
+        let unread = self.typist.pending().await?.is_some_and(|pending| pending.unread + pending.queued > 0);
         let place = match proof.place(&*self.typist.look().await?) {
+            _ if unread => "the application does not read",
             Place::There => "the text still stands in the composer",
             Place::Gone => "the composer is empty, and the agent shows nothing",
             Place::Other => "the composer shows something else",
@@ -95,17 +98,68 @@ impl Courier {
         Ok(())
     }
 
+    /// There is proof that what stood there was taken. Where it was more than the message, nobody knows what was made of it.
+    async fn taken(
+        &mut self,
+        message: &Message,
+        (pressed, before): (Instant, u64),
+        evidence: String,
+        facts: Facts,
+    ) -> Result<()> {
+        let attention = Arc::clone(&self.typist.attention);
+        if let Some(question) = self.left_open(pressed, before).await {
+            let name = self.typist.handle.session().name.clone();
+            let evidence = format!("it is not complete: its rest is waited for, at {:?}", question.title);
+            let hint = Some(ways_out(&name, &question));
+            let facts = Facts { code: Some(Code::Unconfirmed), hint, ..facts };
+            attention.step(&message.id, Progress::Unconfirmed, evidence, facts)?;
+            return Ok(());
+        }
+        self.expect_turn(pressed).await;
+        if self.behind_draft {
+            let evidence = format!("it was typed behind a draft, and both went as one: {evidence}");
+            let facts = Facts { code: Some(Code::Unconfirmed), ..facts };
+            attention.step(&message.id, Progress::Unconfirmed, evidence, facts)?;
+        } else {
+            attention.step(&message.id, Progress::Confirmed, evidence, facts)?;
+        }
+        Ok(())
+    }
+
+    /// The prompt for the rest of the message, where one comes once it was read.
+    async fn left_open(&mut self, pressed: Instant, before: u64) -> Option<Question> {
+        if !self.typist.attention.profile().knows_continuations() {
+            return None;
+        }
+        // The text itself may look so until the key acts: what stands there once the screen is still again counts.
+        let new = |seen: &Seen| seen.looked > pressed && seen.generation != before;
+        let deadline = Instant::now() + CONTINUATION_TIMEOUT;
+        self.typist
+            .until(deadline, |seen| new(seen) && seen.still.elapsed() >= SUBMIT_QUIET_TIME)
+            .await
+            .ok()?;
+        let seen = self.typist.look().await.ok()?;
+        seen.question.clone().filter(|_| seen.unfinished && new(&seen))
+    }
+
     /// Lets the state say that a turn goes on before the receipt says that the message was taken: whoever waits for the
     /// one and then for rest must not find the rest of before.
     async fn expect_turn(&mut self, pressed: Instant) {
-        // Only what a screen or a title says is put off by that; an end of the session is the next message's matter.
+        // An end of the session is the next message's matter.
         let Ok(seen) = self.typist.look().await else { return };
-        let shown = matches!(seen.report.source, Source::Screen | Source::Terminal);
-        let rests = seen.report.state == State::Idle && shown;
-        if self.typist.attention.expect_turn(pressed) && rests {
-            let deadline = Instant::now() + SETTLED.0 * 2;
-            let _ = self.typist.until(deadline, |seen| seen.report.state != State::Idle).await;
+        let (rests, source) = (seen.report.state == State::Idle, seen.report.source);
+        let taken = Instant::now();
+        if !self.typist.attention.expect_turn(pressed) || !rests {
+            return;
         }
+        let deadline = taken + SUBMIT_QUIET_TIME * 2;
+        // What a screen or a title says is put off by that. Of processes a look that is newer than the proof tells: a
+        // shell that has read a line waits for none until it has run it.
+        let shown = matches!(source, Source::Screen | Source::Terminal);
+        let _ = self
+            .typist
+            .until(deadline, |seen| seen.report.state != State::Idle || (!shown && seen.looked > taken))
+            .await;
     }
 
     /// Looks for proof for a while.

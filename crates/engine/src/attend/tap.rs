@@ -1,3 +1,5 @@
+//! Notices output of sessions that nobody watches, and wakes their attendants where needed.
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
@@ -14,14 +16,14 @@ use crate::reading::log_end;
 use crate::shared::{Shared, now};
 
 /// How much of a burst is looked at: a program that asks its terminal something waits for the answer.
-const TAIL: u64 = 64 * 1024;
+const TAIL_LEN: u64 = 64 * 1024;
 /// How often the sessions that print are looked at, at most.
-const PACE: Duration = Duration::from_millis(15);
+const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(15);
 /// How long one that has just been looked at may print before it is looked at again. It is not watched meanwhile: being
 /// woken by each key that comes back would be felt by whoever types.
-const REST: Duration = Duration::from_millis(100);
+const SESSION_REST_TIME: Duration = Duration::from_millis(100);
 /// What part of a processor's time looking may take: one in this many.
-const SHARE: u32 = 20;
+const PROCESSOR_SHARE: u32 = 20;
 
 /// Hears when a session that nobody attends prints something, and wakes its attendant where there is need: an agent is
 /// always attended when it stirs; any other program when it asks its terminal a question, because it waits for the answer.
@@ -69,7 +71,7 @@ impl Tap {
         let Some(watches) = &self.watches else { return };
         let log = shared.home.session(&handle.id).join(Home::LOG);
         let mut watched = lock(&self.watched);
-        if !agent && handle.session().attached > 0 {
+        if !agent && handle.typists() > 0 {
             watched.attached.insert(handle.id.clone());
             drop(watched);
             unsee(shared, handle);
@@ -101,7 +103,14 @@ impl Tap {
         }
     }
 
-    /// Somebody is attached, or nobody any more: what is printed from then on is looked at.
+    /// How far the log of a session that is watched was looked at.
+    pub(crate) fn looked_to(&self, id: &SessionId) -> Option<Offset> {
+        let watched = lock(&self.watched);
+        let session = watched.sessions.get(watched.numbers.get(id)?)?;
+        Some(session.from)
+    }
+
+    /// Somebody is attached whose terminal answers, or nobody any more: what is printed from then on is looked at.
     pub(crate) fn attached(&self, shared: &Shared, handle: &Arc<Handle>, attached: bool) {
         let mut watched = lock(&self.watched);
         let from = || log_end(&shared.home.session(&handle.id).join(Home::LOG)).unwrap_or_default();
@@ -112,6 +121,10 @@ impl Tap {
             watched.attached.remove(&handle.id)
         };
         drop(watched);
+        if !attached && let Some(attention) = handle.attention() {
+            // What was asked until now his terminal has answered.
+            attention.answered_to(from());
+        }
         if known {
             self.leave(&handle.id);
             self.watch(shared, handle, false, from());
@@ -159,7 +172,7 @@ impl Tap {
                     // Whoever had it started hears of that first.
                     tokio::select! {
                         () = &mut closed => return,
-                        () = tokio::time::sleep(PACE) => {}
+                        () = tokio::time::sleep(MIN_LOOK_INTERVAL) => {}
                     }
                     Ok(std::mem::take(&mut lock(&shared.tap.watched).fresh))
                 }
@@ -175,7 +188,7 @@ impl Tap {
             for number in stirred {
                 shared.tap.look(&shared, number);
             }
-            rest = PACE.max(began.elapsed() * SHARE);
+            rest = MIN_LOOK_INTERVAL.max(began.elapsed() * PROCESSOR_SHARE);
         }
     }
 
@@ -196,7 +209,7 @@ impl Tap {
             && let Some(watches) = &self.watches
         {
             watches.remove(number);
-            watched.resting.push_back((Instant::now() + REST, handle.id.clone()));
+            watched.resting.push_back((Instant::now() + SESSION_REST_TIME, handle.id.clone()));
         }
         drop(watched);
         if asked {
@@ -227,7 +240,7 @@ impl Session {
             return false;
         }
         let Ok((_, end)) = Reader::bounds(&log) else { return false };
-        let from = self.from.0.max(end.0.saturating_sub(TAIL));
+        let from = self.from.0.max(end.0.saturating_sub(TAIL_LEN));
         let Ok(mut reader) = Reader::open(&log, Offset(from)) else { return false };
         let mut buffer = vec![0; usize::try_from(end.0.saturating_sub(from).max(1)).unwrap_or(1)];
         let mut asked = false;

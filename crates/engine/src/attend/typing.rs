@@ -1,3 +1,5 @@
+//! Types text and keys into a session, and waits until the application has read them.
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,14 +14,14 @@ use crate::handle::Handle;
 use crate::shared::Shared;
 
 /// How long a key or a piece of text may take to be in the terminal.
-const WRITE: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Between two keys of one press: some programs take faster ones for a paste, and all take Escape with another key right
 /// behind it for one key.
-const BETWEEN: Duration = Duration::from_millis(120);
+const KEY_PAUSE: Duration = Duration::from_millis(120);
 /// How long an application may leave input unread before it counts as deaf.
-const DEAF: Duration = Duration::from_secs(15);
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// How often unread input is asked for.
-const ASK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(40));
+const UNREAD_POLL_BACKOFF: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(40));
 
 /// Looks at a session and types into it.
 pub(crate) struct Typist {
@@ -45,7 +47,13 @@ impl Typist {
     pub(crate) async fn look(&mut self) -> Result<Arc<Seen>> {
         let patience = self.shared.timeouts.call;
         let first = Instant::now() + patience;
-        self.until(first, |_| true).await?.ok_or_else(|| {
+        let mut unseen = self.attention.unseen.subscribe();
+        let seen = tokio::select! {
+            seen = self.until(first, |_| true) => seen?,
+            // The sender is in the attention, which is here.
+            _ = unseen.wait_for(Option::is_some) => None,
+        };
+        seen.ok_or_else(|| {
             let name = self.handle.session().name.clone();
             Failure::new(Code::Unreachable, format!("the screen of session {name} could not be read"))
                 .hint("`wharf doctor` looks for the cause")
@@ -118,7 +126,7 @@ impl Typist {
 
     /// Types bytes. They are in the terminal when this returns.
     pub(crate) async fn write(&self, bytes: &[u8]) -> Result<()> {
-        let within = WRITE + Duration::from_millis(bytes.len() as u64 / 8);
+        let within = WRITE_TIMEOUT + Duration::from_millis(bytes.len() as u64 / 8);
         let written = self.connection().await?.write(bytes, within).await;
         self.attention.typed_now();
         written
@@ -130,7 +138,7 @@ impl Typist {
         for (index, key) in keys.iter().enumerate() {
             if index > 0 {
                 self.read().await?;
-                tokio::time::sleep(BETWEEN).await;
+                tokio::time::sleep(KEY_PAUSE).await;
             }
             self.write(&bytes_of(key)?).await?;
         }
@@ -148,7 +156,7 @@ impl Typist {
 
     /// Waits until the application has read everything. False where it stops reading, or where that cannot be told.
     pub(crate) async fn read(&self) -> Result<bool> {
-        let (mut least, mut moved, mut pause) = (u64::MAX, Instant::now(), ASK.0);
+        let (mut least, mut moved, mut pause) = (u64::MAX, Instant::now(), UNREAD_POLL_BACKOFF.0);
         loop {
             let Some(pending) = self.pending().await? else { return Ok(false) };
             let left = pending.queued + pending.unread;
@@ -157,12 +165,12 @@ impl Typist {
             }
             if left < least {
                 (least, moved) = (left, Instant::now());
-            } else if moved.elapsed() > DEAF {
+            } else if moved.elapsed() > UNREAD_TIMEOUT {
                 return Ok(false);
             }
             self.alive()?;
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(ASK.1);
+            pause = (pause * 2).min(UNREAD_POLL_BACKOFF.1);
         }
     }
 }

@@ -1,4 +1,6 @@
-use std::path::{Path, PathBuf};
+//! Builds a session's screen from checkpoint and log, feeds it, and tells what changed.
+
+use std::path::Path;
 use std::time::Instant;
 
 use serde::Serialize;
@@ -12,12 +14,18 @@ use crate::Result;
 use crate::reading::log_end;
 
 /// Lines above the screen that are kept while a session is attended; a capture of everything reads the log again.
-const SCROLLBACK: usize = 2_000;
+const SCROLLBACK_LINES: usize = 2_000;
 /// Lines of a capture of everything.
-const EVERYTHING: usize = 1_000_000;
+const MAX_CAPTURE_LINES: usize = 1_000_000;
 /// How much of a log is read again when there is no checkpoint near its end.
-const FAR: u64 = 8 << 20;
-const PIECE: usize = 64 * 1024;
+const MAX_REPLAY_LEN: u64 = 8 << 20;
+const CHUNK_LEN: usize = 64 * 1024;
+/// The longest checkpoint of a screen.
+const MAX_CHECKPOINT_LEN: u64 = 64 << 20;
+/// How many sizes and restarts are gone through for one screen.
+const MAX_MARKS: usize = 10_000;
+/// How many cells these sizes may have together.
+const MAX_RESIZED_CELLS: u64 = 1 << 27;
 
 /// A session's screen, and the place in the log up to which it is right.
 pub(crate) struct View {
@@ -62,6 +70,10 @@ pub(crate) struct News {
     pub(crate) signals: Vec<(Offset, Signal)>,
     /// What the terminal would answer.
     pub(crate) replies: Vec<u8>,
+    /// Whether something was printed after the last question, or at all where there is none.
+    pub(crate) printed: bool,
+    /// Whether the alternate screen was left after it.
+    pub(crate) left: bool,
 }
 
 impl View {
@@ -76,12 +88,12 @@ impl View {
     pub(crate) fn build(dir: &Path, size: Size, pipes: bool, to: Offset) -> Result<Self> {
         let log = dir.join(Home::LOG);
         let end = log_end(&log)?.min(to);
-        let checkpoint = read_checkpoint(dir).filter(|(at, _)| *at <= end && end.0 - at.0 <= FAR);
+        let checkpoint = read_checkpoint(dir).filter(|(at, _)| *at <= end && end.0 - at.0 <= MAX_REPLAY_LEN);
         let mut view = match checkpoint {
             Some((offset, screen)) => {
                 Self { generation: screen.generation(), screen, offset, pipes, still: Instant::now() }
             }
-            None => Self::fresh(size, Offset(end.0.saturating_sub(FAR)), pipes, SCROLLBACK),
+            None => Self::fresh(size, Offset(end.0.saturating_sub(MAX_REPLAY_LEN)), pipes, SCROLLBACK_LINES),
         };
         view.catch_up(&log, end)?;
         Ok(view)
@@ -91,7 +103,7 @@ impl View {
     pub(crate) fn everything(dir: &Path, size: Size, pipes: bool) -> Result<Self> {
         let log = dir.join(Home::LOG);
         let end = log_end(&log)?;
-        let mut view = Self::fresh(size, Offset(0), pipes, EVERYTHING);
+        let mut view = Self::fresh(size, Offset(0), pipes, MAX_CAPTURE_LINES);
         view.catch_up(&log, end)?;
         Ok(view)
     }
@@ -101,15 +113,21 @@ impl View {
         let failed = |error: std::io::Error| {
             wharf_model::Failure::system(format!("cannot read {}", log.display()), &error)
         };
-        let mut marks = Vec::new();
+        let (mut marks, mut cells) = (Vec::new(), 0);
         match wharf_log::marks(log, self.offset..end) {
             Ok(found) => {
                 for record in found.flatten() {
-                    match record.mark {
-                        Mark::Resize(size) => marks.push((record.offset, Some(size))),
-                        Mark::Restart(_) => marks.push((record.offset, None)),
-                        Mark::Time | Mark::Stream(_) => {}
+                    let what = match record.mark {
+                        Mark::Resize(size) => Some(size.affordable()),
+                        Mark::Restart(_) => None,
+                        Mark::Time | Mark::Stream(_) => continue,
+                    };
+                    // Nobody sees more sizes than that, and whoever writes them need not be a holder: the last one counts.
+                    cells += what.map_or(0, |size: Size| u64::from(size.cols) * u64::from(size.rows));
+                    if marks.len() >= MAX_MARKS || cells > MAX_RESIZED_CELLS {
+                        marks.pop();
                     }
+                    marks.push((record.offset, what));
                 }
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -117,7 +135,7 @@ impl View {
         }
         let mut marks = marks.into_iter().peekable();
         let mut reader = Reader::open(log, self.offset).map_err(failed)?;
-        let mut buffer = vec![0; PIECE];
+        let mut buffer = vec![0; CHUNK_LEN];
         loop {
             match reader.read(&mut buffer).map_err(failed)? {
                 Chunk::End => break,
@@ -159,13 +177,17 @@ impl View {
             self.generation = self.screen.generation();
             self.still = Instant::now();
         }
+        let since = |at: u64| heard.asked.is_none_or(|asked| at > asked);
+        let printed = heard.printed.is_some_and(since);
+        let leaves = |(at, signal): &(u64, Signal)| matches!(signal, Signal::AltScreen(false)) && since(*at);
+        let left = heard.signals.iter().any(leaves);
         let signals = heard.signals.into_iter().map(|(at, signal)| (offset + at, signal)).collect();
-        News { signals, replies: heard.replies }
+        News { signals, replies: heard.replies, printed, left }
     }
 
     /// Another run of the command has begun, on a terminal of its own.
     pub(crate) fn restart(&mut self) {
-        self.screen = Screen::new(self.screen.size(), SCROLLBACK);
+        self.screen = Screen::new(self.screen.size(), SCROLLBACK_LINES);
     }
 
     pub(crate) fn resize(&mut self, size: Size) {
@@ -214,13 +236,9 @@ impl View {
 }
 
 fn read_checkpoint(dir: &Path) -> Option<(Offset, Screen)> {
-    let bytes = std::fs::read(checkpoint_path(dir)).ok()?;
+    let bytes = wharf_boundary::Dir::open(dir).ok()?.read(Home::SCREEN, MAX_CHECKPOINT_LEN).ok()?;
     let (offset, rest) = bytes.split_first_chunk::<8>()?;
     Some((Offset(u64::from_le_bytes(*offset)), Screen::restore(rest)?))
-}
-
-fn checkpoint_path(dir: &Path) -> PathBuf {
-    dir.join(Home::SCREEN)
 }
 
 /// Puts a carriage return before each line feed.

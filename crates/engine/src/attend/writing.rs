@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use wharf_agents::Prepared;
 use wharf_model::{Code, Failure, Message, Progress};
 
-use super::courier::{Courier, SETTLED};
+use super::courier::{Courier, SUBMIT_QUIET_TIME, SUBMIT_QUIET_TIMEOUT};
 use super::proof::{Place, Proof};
 use super::queue::{Facts, Intent};
 use super::seen::Seen;
@@ -14,9 +14,11 @@ use super::typing::bytes_of;
 use crate::Result;
 
 /// How long a text may take to show in the composer.
-const SHOWS: Duration = Duration::from_secs(5);
+const SHOW_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest line that a terminal in canonical mode takes whole.
-const CANONICAL: usize = 4_095;
+const MAX_CANONICAL_LINE_LEN: usize = 4_095;
+/// How a text is put into a terminal in canonical mode.
+const IN_LINES: &str = "typed in lines";
 
 impl Courier {
     /// Puts the text into the composer, and sees that the application has read it.
@@ -41,7 +43,7 @@ impl Courier {
         }
         let read_at = Instant::now();
         // A program that shows nothing of what it reads is not waited for long.
-        let shows = if seen.composer.is_some() { SHOWS } else { Duration::from_millis(600) };
+        let shows = if seen.composer.is_some() { SHOW_TIMEOUT } else { Duration::from_millis(600) };
         let before = seen.generation;
         let shown = self
             .typist
@@ -52,24 +54,52 @@ impl Courier {
                 Place::Unseen => now.generation != before,
             })
             .await?;
-        let quiet = SETTLED.0.max(Duration::from_millis(attention.profile.keys.pause));
+        let quiet = SUBMIT_QUIET_TIME.max(Duration::from_millis(attention.profile().keys.pause));
         tokio::time::sleep_until((read_at + quiet).into()).await;
-        self.typist.still(quiet, Instant::now() + SETTLED.1).await?;
+        self.typist.still(quiet, Instant::now() + SUBMIT_QUIET_TIMEOUT).await?;
         let notes = if prepared.notes.is_empty() {
             String::new()
         } else {
             format!("; {}", prepared.notes.join("; "))
         };
-        let echo = if shown.is_some() {
-            "read and shown"
-        } else if read {
-            "read"
-        } else {
-            "typed"
+        // A terminal in line mode hands nothing over before the line ends: nobody has read it yet, and the echo is its own.
+        let echo = match (how, shown.is_some(), read) {
+            (IN_LINES, true, _) => ", shown by the terminal",
+            (IN_LINES, false, _) | (_, false, false) => "",
+            (_, true, true) => ", read and shown by the application",
+            (_, true, false) => ", shown",
+            (_, false, true) => ", read by the application",
         };
-        let evidence = format!("{} bytes {how}, {echo} by the application{notes}", bytes.len());
+        let evidence = format!("{} bytes {how}{echo}{notes}", bytes.len());
         attention.step(&message.id, Progress::Written, evidence, Facts::default())?;
         Ok(())
+    }
+
+    /// Deletes what somebody has begun, and sees it gone.
+    pub(super) async fn clear(&mut self) -> Result<Arc<Seen>> {
+        let mut keys = self.typist.attention.profile().keys.clear.clone();
+        if keys.is_empty() && self.typist.pending().await?.is_some_and(|pending| pending.canonical) {
+            // The terminal itself has a key for that.
+            keys.push("C-u".to_owned());
+        }
+        let stands = |why: &str| {
+            Failure::new(Code::Busy, format!("a draft stands there, and {why}")).hint("submit or delete it")
+        };
+        if keys.is_empty() {
+            return Err(stands("no key is known that deletes it"));
+        }
+        self.typist.press(&keys).await?;
+        self.typist.read().await?;
+        let deadline = Instant::now() + SHOW_TIMEOUT;
+        while Instant::now() < deadline {
+            self.typist.still(SUBMIT_QUIET_TIME, deadline).await?;
+            let seen = self.typist.look().await?;
+            if self.draft(&seen).await.is_none() {
+                return Ok(seen);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Err(stands(&format!("{} did not delete it", keys.join(" "))))
     }
 
     /// The bytes that put a text into the composer, and the word for how.
@@ -91,19 +121,20 @@ impl Courier {
         }
         let canonical = self.typist.pending().await?.is_some_and(|pending| pending.canonical);
         if canonical {
-            if let Some(line) = text.lines().find(|line| line.len() > CANONICAL) {
+            if let Some(line) = text.lines().find(|line| line.len() > MAX_CANONICAL_LINE_LEN) {
                 let message = format!(
-                    "a line of {} bytes cannot arrive: this terminal is in line mode and cuts lines at {CANONICAL}",
+                    "a line of {} bytes cannot arrive: this terminal is in line mode and cuts lines at {MAX_CANONICAL_LINE_LEN}",
                     line.len()
                 );
                 return Err(
                     Failure::new(Code::Refused, message).hint("break the line, or send the name of a file")
                 );
             }
-            return Ok((text.clone().into_bytes(), "typed in lines"));
+            return Ok((text.clone().into_bytes(), IN_LINES));
         }
         if prepared.needs_paste && !message.manner.raw {
-            let newline = self.typist.attention.profile.keys.newline.as_deref();
+            let profile = self.typist.attention.profile();
+            let newline = profile.keys.newline.as_deref();
             let Some(newline) = newline.filter(|_| !text.contains('\t')) else {
                 return Err(Failure::new(
                     Code::Refused,

@@ -1,13 +1,18 @@
+//! Finds a session again after a restart or a broken connection, or concludes that it is lost.
+
 use std::sync::Arc;
 
 use wharf_backend::Adoption;
-use wharf_model::{Code, Failure, Reason, State};
+use wharf_model::{Code, ExitRecord, Failure, Reason, State};
 
 use super::{Phase, Task, undo};
 use crate::command::Command;
 use crate::handle::Stage;
 use crate::open::LOOKING;
 use crate::{Result, disk};
+
+/// How many connections in a row may break as soon as they are there before the next one waits.
+const MAX_BRIEF_CONNECTIONS: u32 = 3;
 
 impl Task {
     /// Looks for the session until it is known what became of it. Nothing is concluded from a failure.
@@ -18,10 +23,21 @@ impl Task {
         let closed = shared.closed();
         tokio::pin!(closed);
         let mut wait = shared.timeouts.retry.0;
+        // One who answers and hangs up, again and again, is nobody to be asked again at once.
+        let mut hangs_up = self.brief.checked_sub(MAX_BRIEF_CONNECTIONS).map(|times| {
+            wait = wait.saturating_mul(1 << times.min(10)).min(shared.timeouts.retry.1);
+            Failure::new(Code::Unreachable, "its holder hangs up as soon as it has answered")
+        });
         loop {
+            let unasked = self.stops.iter().find_map(|stop| stop.refused.clone()).or(hangs_up.take());
             let found = tokio::select! {
                 () = &mut closed => return self.leave().await,
-                found = self.look() => found,
+                found = async {
+                    match unasked {
+                        Some(failure) => Err(failure),
+                        None => self.look().await,
+                    }
+                } => found,
             };
             let failure = match found {
                 Ok(Adoption::Alive(connection)) => {
@@ -33,8 +49,24 @@ impl Task {
                 }
                 Ok(Adoption::Ended(exit)) => return self.conclude(exit, false),
                 Ok(Adoption::Lost) if self.never_was() => return self.forget(),
-                Ok(Adoption::Lost) => return self.lost(),
-                Err(failure) => failure,
+                Ok(Adoption::Lost) => return self.lost().await,
+                Err(failure) => {
+                    let killed = tokio::select! {
+                        () = &mut closed => return self.leave().await,
+                        killed = self.kill_unasked() => killed,
+                    };
+                    match killed {
+                        None => failure,
+                        Some(Ok(exit)) => return self.conclude(exit, false),
+                        Some(Err(cannot)) => {
+                            let name = self.handle.session().name.clone();
+                            let (why, cannot) = (&failure.message, &cannot.message);
+                            let message = format!("session {name} cannot be reached: {why}; {cannot}");
+                            self.refuse(&Failure::new(Code::Unreachable, message));
+                            failure
+                        }
+                    }
+                }
             };
             // What stands still cannot answer, and goes on when somebody lets it.
             tokio::select! {
@@ -88,10 +120,12 @@ impl Task {
     async fn look(&self) -> Result<Adoption> {
         let ticket = self.handle.ticket();
         // What its holder left is the answer, and costs its backend nothing.
-        if let Some(exit) = disk::exit(&self.shared.home.session(&ticket.id))? {
+        let backend = self.shared.backend(&ticket.backend)?;
+        if let Some(exit) = disk::exit(&self.shared.home.session(&ticket.id))?
+            && !backend.seen_running(&ticket)
+        {
             return Ok(Adoption::Ended(exit));
         }
-        let backend = self.shared.backend(&ticket.backend)?;
         let turn = self.shared.adopting.get(backend.name());
         let _turn = match turn {
             Some(turn) => turn.acquire().await.ok(),
@@ -112,9 +146,9 @@ impl Task {
                 self.shared.thaw(&self.handle).await;
                 true
             }
-            Command::Restart(stop, reply) => {
+            Command::Restart(stop, restarter) => {
                 self.stops.push(*stop);
-                self.restarters.push(reply);
+                self.restarters.push(restarter);
                 self.shared.thaw(&self.handle).await;
                 true
             }
@@ -125,12 +159,64 @@ impl Task {
         }
     }
 
+    /// Where somebody asked for the session to be killed and its holder cannot be asked, its place ends it by its own means:
+    /// a hostile session must not keep itself alive by its silence. None where nobody asked for that.
+    async fn kill_unasked(&self) -> Option<Result<ExitRecord>> {
+        let by = self.stops.iter().find(|stop| stop.is_kill()).map(|stop| stop.by.clone())?;
+        let ended = match self.kill_by_place().await {
+            Ok(()) => self.end_of_killed().await,
+            Err(failure) => {
+                tracing::warn!(session = %self.handle.id, %failure, "its place cannot end it");
+                Err(Failure { message: format!("its place cannot end it: {}", failure.message), ..failure })
+            }
+        };
+        Some(ended.map(|mut exit| {
+            // A holder that took over meanwhile saw the signal, and not who sent it.
+            let unseen = exit.reason == Reason::Exited && exit.signal == Some(9);
+            if unseen || matches!(exit.reason, Reason::Lost | Reason::Killed) {
+                (exit.reason, exit.by) = (Reason::Killed, Some(by));
+            }
+            exit
+        }))
+    }
+
+    async fn kill_by_place(&self) -> Result<()> {
+        // An engine that has much to do at once, as where many are hostile, takes its time.
+        let (ticket, within) = (self.handle.ticket(), 3 * self.shared.timeouts.stop_margin);
+        let backend = self.shared.backend(&ticket.backend)?;
+        let late = |_| Failure::new(Code::Timeout, format!("no answer within {within:?}"));
+        tokio::time::timeout(within, backend.kill(&ticket)).await.map_err(late)?
+    }
+
+    /// How a session ended that its place has killed. What it left may take a while to be here.
+    async fn end_of_killed(&self) -> Result<ExitRecord> {
+        let until = tokio::time::Instant::now() + 2 * self.shared.timeouts.stop_margin;
+        loop {
+            match self.look().await {
+                Ok(Adoption::Ended(exit)) => return Ok(exit),
+                Ok(Adoption::Lost) => {
+                    let mut exit = super::launching::record(Reason::Lost, None);
+                    (exit.signal, exit.started) = (Some(9), self.handle.ticket().started);
+                    exit.unsure = !self.all_found().await;
+                    return Ok(exit);
+                }
+                Ok(Adoption::Alive(_)) | Err(_) if tokio::time::Instant::now() >= until => {
+                    return Err(Failure::new(
+                        Code::Timeout,
+                        "its place has ended it, and what it left is not here yet",
+                    ));
+                }
+                Ok(Adoption::Alive(_)) | Err(_) => tokio::time::sleep(self.shared.timeouts.retry.0).await,
+            }
+        }
+    }
+
     /// Tells those who wait for a stop that it could not be carried out.
     fn unreachable(&mut self, why: &Failure) {
         let name = self.handle.session().name.clone();
         let failure =
             Failure::new(Code::Unreachable, format!("session {name} cannot be reached: {}", why.message))
-                .hint("nothing was ended; it is looked for again and again");
+                .hint("nothing was ended; `wharf kill` has its place end it without its holder");
         self.refuse(&failure);
     }
 
@@ -148,9 +234,39 @@ impl Task {
         Phase::Leave
     }
 
-    fn lost(&mut self) -> Phase {
+    /// Nobody holds it any more, and what is left of it has no terminal: it is ended, or said to be there. There shall be no
+    /// second copy beside it, and nothing that nobody knows of.
+    async fn lost(&mut self) -> Phase {
+        let ticket = self.handle.ticket();
         let mut exit = super::launching::record(Reason::Lost, None);
-        exit.started = self.handle.ticket().started;
+        exit.started = ticket.started;
+        match self.swept(&ticket).await {
+            Ok(count) => exit.leftovers = count,
+            Err(failure) => {
+                tracing::warn!(session = %self.handle.id, %failure, "what is left of a lost session was not ended");
+                // At least one, or nothing would have been in the way.
+                exit.survivors = 1;
+                let detail = format!("its processes may live on: {}", failure.message);
+                self.shared.update(&self.handle, |session| session.detail = Some(detail));
+            }
+        }
+        exit.unsure = !self.all_found().await;
         self.conclude(exit, false)
+    }
+
+    /// Whether nothing of a session whose holder was killed can have hidden from its place.
+    async fn all_found(&self) -> bool {
+        let (ticket, within) = (self.handle.ticket(), self.shared.timeouts.call);
+        let Ok(backend) = self.shared.backend(&ticket.backend) else { return false };
+        tokio::time::timeout(within, backend.finds_all(&ticket)).await.unwrap_or_default()
+    }
+
+    /// Ends what is left of a session that nobody holds. How many processes that were.
+    pub(super) async fn swept(&self, ticket: &wharf_model::Ticket) -> Result<u32> {
+        let (backend, within) = (self.shared.backend(&ticket.backend)?, self.shared.timeouts.call);
+        tokio::time::timeout(within, backend.sweep(ticket)).await.unwrap_or_else(|_| {
+            let message = format!("the backend {} did not answer within {within:?}", backend.name());
+            Err(Failure::new(Code::Unreachable, message))
+        })
     }
 }

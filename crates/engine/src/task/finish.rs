@@ -1,13 +1,22 @@
+//! Publishes a session's end, then frees its ports, its secrets and the copy of its output.
+
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use wharf_model::{ExitRecord, State, Text};
+use wharf_model::{ExitRecord, Home, State, Text};
 
 use super::{Phase, Task};
 use crate::command::Command;
+use crate::handle::Stage;
 use crate::open::LOOKING;
 use crate::pipe::Pipe;
+use crate::reading::log_end;
 use crate::{Result, ports};
+
+/// How long those who make events of a session's last output and messages may take.
+const LAST_EVENTS_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often they are looked at meanwhile.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl Task {
     /// Publishes the end, then lets go of everything.
@@ -26,25 +35,22 @@ impl Task {
             session.since = exit.ended;
             session.pid = None;
             session.attached = 0;
-            session.paused = false;
+            (session.paused, session.suspended) = (false, false);
             session.exit = Some(exit.clone());
             // Found: not as hoped, but the engine that opens waits for that alone.
             session.detail.take_if(|detail| detail == LOOKING);
         });
         self.shared.registry.ended(&self.handle.id);
         self.shared.tap.leave(&self.handle.id);
-        if let Some(attention) = self.handle.attention() {
-            attention.note("engine", "exit", serde_json::json!(exit));
-            // Messages that wait are told that there is nobody left to read them.
-            attention.dispatch(&self.shared, &self.handle);
-        }
         self.answer(&exit);
+        self.tell_end(&exit).await;
         let mut copied = true;
         if let Some(pipe) = self.pipe.take() {
             copied = pipe.finish(self.shared.timeouts.pipe_drain).await;
         }
+        self.shared.drop_secrets(&self.handle).await;
         // Only now is there nothing left that another engine would have to do.
-        if copied {
+        if copied && self.handle.stage() != Stage::Gone {
             self.shared.remember(&self.handle, self.attempts);
         }
         self.handle.ways().commands = None;
@@ -58,6 +64,33 @@ impl Task {
             }
         }
         Phase::Leave
+    }
+
+    /// Tells the end in the session's events, after all that the session still had to tell.
+    async fn tell_end(&self, exit: &ExitRecord) {
+        let (shared, handle) = (&self.shared, &self.handle);
+        if handle.attention().is_none() && !shared.home.session(&handle.id).join(Home::EVENTS).exists() {
+            // Whoever asks first begins the stream, and ends it.
+            return;
+        }
+        let attention = shared.attention(handle);
+        let end = log_end(&shared.home.session(&handle.id).join(Home::LOG)).unwrap_or_default();
+        if attention.profile().attend && attention.answered() < end {
+            attention.attend(shared, handle);
+        }
+        // Messages that wait are told that there is nobody left to read them.
+        attention.dispatch(shared, handle);
+        let until = Instant::now() + LAST_EVENTS_TIMEOUT;
+        while attention.is_at_work() && Instant::now() < until && !*shared.closing.borrow() {
+            sleep(POLL_INTERVAL).await;
+        }
+        if *shared.closing.borrow() {
+            // Another engine finds out what is left to tell, and tells it first.
+            return;
+        }
+        if let Err(failure) = attention.events.end(attention.answered(), exit) {
+            tracing::warn!(session = %handle.id, %failure, "the end of a session is not among its events");
+        }
     }
 
     /// The engine is closing: the session goes on without it.

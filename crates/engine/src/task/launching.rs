@@ -1,13 +1,19 @@
+//! Starts a session's command, first or again, and takes a failed start back.
+
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::json;
 use wharf_backend::{Adoption, Connection, Launch};
+use wharf_boundary::SessionDir;
 use wharf_model::{Code, ExitRecord, Failure, Home, Millis, Offset, Reason, SessionId, State, Ticket};
 
+use super::prompting::first_message;
 use super::rest::over;
 use super::{Launching, Phase, Task};
-use crate::command::Command;
+use crate::attend::profile_of;
+use crate::command::{Command, Restarter};
 use crate::handle::{Handle, Stage};
 use crate::pipe::Pipe;
 use crate::reading::log_end;
@@ -18,46 +24,49 @@ impl Task {
     pub(super) async fn launch(&mut self, launching: Launching) -> Phase {
         match launching {
             Launching::First { ticket, displaced, reply } => {
+                let prompt = first_message(&ticket.spec);
                 let (phase, answer) = match self.try_start(ticket).await {
                     Ok(connection) => (Phase::Live(connection, false), Ok(())),
-                    Err(failure) if failure.code == Code::Timeout => {
-                        (self.abandon(displaced.as_ref()).await, Err(failure))
-                    }
-                    Err(failure) => {
-                        undo(&self.shared, &self.handle, displaced.as_ref());
-                        // Whoever stopped it before it began.
-                        self.answer(&record(Reason::Stopped, None));
-                        (Phase::Leave, Err(failure))
-                    }
+                    // Whatever the failure says: it may have happened, and only the answer was lost.
+                    Err(failure) => (self.abandon(displaced.as_ref()).await, Err(failure)),
                 };
                 if answer.is_ok() {
                     self.running(None);
                     self.attended(Some(Offset(0)));
+                    self.hand_over(prompt).await;
                 }
                 // A caller that went away still has its session.
                 let _ = reply.send(answer);
                 phase
             }
-            Launching::Waited { ticket } => match self.try_start(ticket).await {
-                Ok(connection) => {
-                    self.running(None);
-                    self.attended(Some(Offset(0)));
-                    Phase::Live(connection, false)
+            Launching::Waited { ticket } => {
+                let prompt = first_message(&ticket.spec);
+                match self.try_start(ticket).await {
+                    Ok(connection) => {
+                        self.running(None);
+                        self.attended(Some(Offset(0)));
+                        self.hand_over(prompt).await;
+                        Phase::Live(connection, false)
+                    }
+                    Err(failure) => self.never_ran(Reason::Failed, None, Some(failure.message)),
                 }
-                Err(failure) => self.never_ran(Reason::Failed, None, Some(failure.message)),
-            },
-            Launching::Again { ended, replies } => self.again(ended, replies).await,
+            }
+            Launching::Again { ended, restarters } => self.again(ended, restarters).await,
         }
     }
 
     /// Starts one more run in the same directory; the log goes on.
-    async fn again(&mut self, ended: ExitRecord, replies: Vec<super::oneshot::Sender<Result<()>>>) -> Phase {
+    async fn again(&mut self, ended: ExitRecord, restarters: Vec<Restarter>) -> Phase {
         let dir = self.shared.home.session(&self.handle.id);
         self.asked = false;
         let before = log_end(&dir.join(Home::LOG)).ok();
-        let (answer, phase) = match self.next_run(&ended).await {
+        let (answer, phase) = match self
+            .next_run(&ended, restarters.iter().any(|restarter| restarter.repin))
+            .await
+        {
             Ok(connection) => {
                 self.running(None);
+                self.tell_restart(&ended, before, !restarters.is_empty());
                 self.attended(before);
                 (Ok(()), Phase::Live(connection, false))
             }
@@ -67,25 +76,38 @@ impl Task {
                 if failure.code == Code::Timeout && disk::exit(&dir).is_ok_and(|exit| exit.is_none()) {
                     // It may run after all: find out, and conclude nothing.
                     (Err(failure), Phase::Adopt)
-                } else if replies.is_empty() {
+                } else if restarters.is_empty() && failure.code != Code::Forbidden {
                     (Err(failure), self.conclude(ended, true))
                 } else {
+                    // What is not allowed now is not tried again and again: somebody has to look at it.
                     (Err(failure), over(ended))
                 }
             }
         };
-        for reply in replies {
-            let _ = reply.send(answer.clone());
+        for restarter in restarters {
+            let _ = restarter.reply.send(answer.clone());
         }
         phase
     }
 
-    async fn next_run(&mut self, ended: &ExitRecord) -> Result<Arc<dyn Connection>> {
+    /// Makes an event of another run.
+    fn tell_restart(&self, ended: &ExitRecord, before: Option<Offset>, asked: bool) {
+        if let Some(before) = before {
+            // What it prints from here on is looked at.
+            self.shared.attention_from(&self.handle, before);
+        }
+        let by = if asked { "request" } else { "policy" };
+        let run = self.handle.session().run;
+        let data = json!({ "run": run, "by": by, "attempt": self.attempts, "exit": ended });
+        self.shared.befell(&self.handle, "restarted", data);
+    }
+
+    async fn next_run(&mut self, ended: &ExitRecord, repin: bool) -> Result<Arc<dyn Connection>> {
         let dir = self.shared.home.session(&self.handle.id);
         let path = dir.join(Home::TICKET);
         let named =
             |error: std::io::Error| Failure::system(format!("cannot read {}", path.display()), &error);
-        let old = fs::read(&path).map_err(named)?;
+        let old = SessionDir::open(&dir).and_then(|dir| dir.read_ticket()).map_err(named)?;
         let mut ticket: Ticket = serde_json::from_slice(&old).map_err(|error| named(error.into()))?;
         if ended.reason == Reason::Lost {
             // Its command is gone, but what it started may not be. On doubt there is no second copy.
@@ -101,21 +123,36 @@ impl Task {
             // A lost run has no record of its own; what is known of its end is kept all the same.
             disk::write_json(&kept, ended)?;
         }
-        Pipe::reopen(&self.shared, &self.handle)?;
-        ticket.run += 1;
-        ticket.token = launch::token()?;
-        (ticket.holder, ticket.command, ticket.private) = (None, None, None);
-        self.shared.expand_again(&mut ticket)?;
+        if let Err(failure) = self.decided(&mut ticket, repin).await {
+            if had_exit {
+                // Its end is not forgotten because there is no room for another beginning.
+                let _ = fs::rename(&kept, dir.join(Home::EXIT));
+            }
+            return Err(failure);
+        }
         let run = ticket.run;
+        let next = self.shared.describe(&ticket, State::Starting);
+        // A run without a turn before it has a conversation of its own, and a command line that names it.
+        let of_before = self.handle.session();
+        if let Some(attention) = self.handle.attention() {
+            attention.drive_by(profile_of(&self.shared.home, &ticket));
+            attention.events.go_on();
+        }
         self.shared.update(&self.handle, |session| {
             session.state = State::Starting;
             session.run = run;
             session.exit = None;
+            (session.project, session.argv, session.conversation) =
+                (next.project, next.argv, next.conversation);
         });
         match self.try_start(ticket).await {
             Ok(connection) => Ok(connection),
             Err(failure) => {
-                self.shared.update(&self.handle, |session| session.run = run - 1);
+                self.shared.update(&self.handle, |session| {
+                    session.run = run - 1;
+                    session.argv.clone_from(&of_before.argv);
+                    session.conversation.clone_from(&of_before.conversation);
+                });
                 if failure.code != Code::Timeout {
                     if !path.exists() {
                         disk::session_dir(&dir)?;
@@ -131,6 +168,18 @@ impl Task {
         }
     }
 
+    /// Makes the ticket of another run out of that of the last.
+    async fn decided(&self, ticket: &mut Ticket, repin: bool) -> Result<()> {
+        Pipe::reopen(&self.shared, &self.handle)?;
+        if repin {
+            ticket.spec.pins.clear();
+        }
+        ticket.run += 1;
+        ticket.token = launch::token()?;
+        (ticket.holder, ticket.command, ticket.private) = (None, None, None);
+        self.shared.expand_again(ticket).await
+    }
+
     async fn try_start(&mut self, ticket: Ticket) -> Result<Arc<dyn Connection>> {
         let backend = Arc::clone(self.shared.backend(&ticket.backend)?);
         let launch = self.prepared(ticket).await?;
@@ -138,12 +187,14 @@ impl Task {
         let fetched = launch.spec.container.as_ref().map_or(Duration::ZERO, |_| timeouts.image);
         let within = timeouts.start + fetched;
         let started = tokio::time::timeout(within, backend.start(launch)).await;
-        let (mut ticket, connection) = started.unwrap_or_else(|_| {
+        let started = started.unwrap_or_else(|_| {
             Err(Failure::new(
                 Code::Timeout,
                 format!("the backend {} did not start it within {within:?}", backend.name()),
             ))
-        })?;
+        });
+        let (mut ticket, connection) =
+            started.map_err(|failure| self.shared.how_to_get(failure, &self.handle.ticket()))?;
         // A rename may have come in between; what the backend wrote has the name of before.
         let name = self.handle.session().name.clone();
         if ticket.name != name {
@@ -181,9 +232,9 @@ impl Task {
                     self.note(*stop);
                     return Err(Failure::new(Code::Cancelled, message));
                 }
-                Command::Restart(_, reply) => {
+                Command::Restart(_, restarter) => {
                     let message = format!("session {name} does not run yet");
-                    let _ = reply.send(Err(Failure::new(Code::NotStarted, message)));
+                    let _ = restarter.reply.send(Err(Failure::new(Code::NotStarted, message)));
                 }
                 Command::Pipe { file, from_start, reply } => {
                     let _ = reply.send(self.pipe_to(file, from_start).await);
@@ -200,8 +251,13 @@ impl Task {
             .registry
             .processes(&self.handle.id, pids.into_iter().flatten().map(|process| process.pid));
         let connection = self.handle.ways().connection.clone();
+        let isolation = self.shared.isolation(&ticket);
         let status = connection.map(|connection| connection.status().borrow().clone()).unwrap_or_default();
+        self.handle.set_typists(status.typists);
         self.handle.set_stage(Stage::There);
+        if let Some(attention) = self.handle.attention() {
+            attention.events.go_on();
+        }
         self.shared.update(&self.handle, |session| {
             session.state = State::Running;
             if ticket.started.0 != 0 {
@@ -219,6 +275,12 @@ impl Task {
             session.ports.clone_from(&ticket.spec.ports);
             session.limits = ticket.spec.limits;
             session.environment.clone_from(&ticket.spec.in_force);
+            session.mounts.clone_from(&ticket.spec.mounts);
+            session.container.clone_from(&ticket.spec.made);
+            // An image may have said what is run.
+            session.argv.clone_from(&ticket.spec.argv);
+            session.pins.clone_from(&ticket.spec.pins);
+            session.isolation = isolation;
             session.scope.clone_from(&ticket.scope);
             session.holder.clone_from(&ticket.holder);
         });
@@ -240,7 +302,7 @@ impl Task {
                 Some(answered) => shared.attention_from(handle, answered),
                 None => shared.attention(handle),
             };
-            let agent = attention.profile.name.clone();
+            let agent = attention.profile().name.clone();
             shared.update(handle, |session| session.agent = Some(agent));
             attention.begun(handle);
             attention.attend(shared, handle);
@@ -250,12 +312,11 @@ impl Task {
         }
     }
 
-    /// A first start took too long. It may have happened: what can be seen to run is ended, what cannot is kept.
+    /// A first start failed or took too long. It may have happened: what can be seen to run is ended, what cannot is kept.
     async fn abandon(&mut self, displaced: Option<&SessionId>) -> Phase {
         let dir = self.shared.home.session(&self.handle.id);
         let Ok(Some(ticket)) = disk::ticket(&dir) else {
-            undo(&self.shared, &self.handle, displaced);
-            return Phase::Leave;
+            return self.never_came_to_be(displaced);
         };
         let within = self.shared.timeouts.adopt;
         let found = match self.shared.backend(&ticket.backend).map(Arc::clone) {
@@ -269,29 +330,35 @@ impl Task {
                 let stop = wharf_backend::Stop {
                     grace: Duration::ZERO,
                     reason: Reason::Failed,
-                    by: "its start took too long".to_owned(),
+                    by: "its start, which failed".to_owned(),
                 };
                 tokio::time::timeout(self.shared.timeouts.stop_margin, connection.stop(stop))
                     .await
                     .is_ok_and(|r| r.is_ok())
             }
-            Some(Adoption::Ended(_) | Adoption::Lost) => true,
+            Some(Adoption::Ended(_)) => true,
+            Some(Adoption::Lost) => self.swept(&ticket).await.is_ok(),
             None => false,
         };
         if ended {
-            undo(&self.shared, &self.handle, displaced);
-            return Phase::Leave;
+            return self.never_came_to_be(displaced);
         }
         self.handle.ways().ticket = Arc::new(slim(ticket));
         self.handle.set_stage(Stage::There);
         Phase::Adopt
     }
 
+    fn never_came_to_be(&mut self, displaced: Option<&SessionId>) -> Phase {
+        undo(&self.shared, &self.handle, displaced);
+        // Whoever stopped it before it began.
+        self.answer(&record(Reason::Stopped, None));
+        Phase::Leave
+    }
+
     /// Ends a session whose command never ran. The record is on disk, or another engine would go on waiting.
     pub(super) fn never_ran(&mut self, reason: Reason, by: Option<String>, detail: Option<String>) -> Phase {
         let exit = record(reason, by);
-        let path = self.shared.home.session(&self.handle.id).join(Home::EXIT);
-        if let Err(failure) = disk::write_json(&path, &exit) {
+        if let Err(failure) = disk::write_exit(&self.shared.home.session(&self.handle.id), &exit) {
             tracing::warn!(session = %self.handle.id, %failure, "the end of a session is not on disk");
         }
         self.shared.update(&self.handle, |session| session.detail = detail);
@@ -305,6 +372,7 @@ pub(crate) fn record(reason: Reason, by: Option<String>) -> ExitRecord {
         code: None,
         signal: None,
         oom: false,
+        limit: None,
         reason,
         by,
         started: Millis(0),
@@ -312,6 +380,7 @@ pub(crate) fn record(reason: Reason, by: Option<String>) -> ExitRecord {
         log_end: Offset(0),
         leftovers: 0,
         survivors: 0,
+        unsure: false,
     }
 }
 

@@ -1,15 +1,20 @@
+//! Looks after a command that runs: status, stops, timeouts and broken connections.
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wharf_backend::{Connection, Status, Stop};
-use wharf_model::{Code, ExitRecord, Failure, Reason};
+use wharf_model::{Code, ExitRecord, Failure, Reason, State};
 
 use super::{Done, Phase, Task};
 use crate::command::{Command, StopAsked};
 use crate::pipe::Pipe;
 use crate::supervision::{Due, Supervision};
+
+/// A connection that broke sooner was hardly one.
+const BRIEF_CONNECTION_TIME: Duration = Duration::from_secs(5);
 
 impl Task {
     /// Looks after a command that runs, until its end is known or the connection breaks.
@@ -17,6 +22,10 @@ impl Task {
         let ticket = self.handle.ticket();
         let mut supervision = if found { Supervision::found(&ticket) } else { Supervision::fresh(&ticket) };
         let mut status = connection.status();
+        self.silent = false;
+        let first = status.borrow().clone();
+        self.told = self.told_before(found, first).await;
+        let begun = Instant::now();
         if self.pipe.is_none() && ticket.spec.copy_to.is_some() {
             self.pipe = Pipe::resume(&self.shared, &self.handle);
         }
@@ -77,6 +86,7 @@ impl Task {
                     return self.conclude(record, false);
                 }
                 End::Broken => {
+                    self.brief = if begun.elapsed() < BRIEF_CONNECTION_TIME { self.brief + 1 } else { 0 };
                     self.stop_again();
                     return Phase::Adopt;
                 }
@@ -84,10 +94,10 @@ impl Task {
         }
     }
 
-    /// Stops that a broken connection took with it are carried out on the next one, once.
+    /// Stops that a broken connection took with it are carried out on the next one, once; a kill then by its place.
     fn stop_again(&mut self) {
         for (_, mut stop) in std::mem::take(&mut self.stopping) {
-            if !stop.again {
+            if !stop.again || stop.refused.is_some() {
                 stop.again = true;
                 self.stops.push(stop);
                 continue;
@@ -95,6 +105,11 @@ impl Task {
             let name = &self.handle.session().name;
             let failure =
                 Failure::new(Code::Unreachable, format!("the connection to session {name} broke twice"));
+            if stop.is_kill() {
+                stop.refused = Some(failure);
+                self.stops.push(stop);
+                continue;
+            }
             if let Some(reply) = stop.reply {
                 let _ = reply.send(Err(failure));
             }
@@ -102,31 +117,53 @@ impl Task {
     }
 
     fn news(&mut self, status: Status, closed: bool) -> Option<End> {
+        self.tell_trouble(&status);
         if let Some(exit) = status.exit {
             return Some(End::Ended(exit));
         }
         if status.broken || closed {
             return Some(End::Broken);
         }
-        let attached = (self.handle.session().attached > 0, status.attached > 0);
+        self.hear(status.silent.as_deref());
+        let typed = self.handle.set_typists(status.typists) > 0;
         self.shared.update(&self.handle, |session| {
             session.attached = status.attached;
             session.size = status.size;
+            session.suspended = status.suspended;
             if status.pid.is_some() {
                 session.pid = status.pid;
             }
         });
-        if attached.0 != attached.1 {
-            self.shared.tap.attached(&self.shared, &self.handle, attached.1);
+        if typed != (status.typists > 0) {
+            self.shared.tap.attached(&self.shared, &self.handle, !typed);
         }
         None
+    }
+
+    /// Tells the silence of whoever holds it, and its end. Nothing is concluded from it.
+    fn hear(&mut self, silent: Option<&str>) {
+        match (silent, self.silent) {
+            (Some(why), false) => {
+                self.silent = true;
+                self.shared.update(&self.handle, |session| {
+                    session.state = State::Unknown;
+                    session.detail = Some(why.to_owned());
+                });
+            }
+            (None, true) => {
+                self.silent = false;
+                self.running(None);
+                self.attended(None);
+            }
+            _ => {}
+        }
     }
 
     async fn command(&mut self, connection: &Arc<dyn Connection>, command: Command) {
         match command {
             Command::Stop(stop) => self.stop(connection, *stop),
-            Command::Restart(stop, reply) => {
-                self.restarters.push(reply);
+            Command::Restart(stop, restarter) => {
+                self.restarters.push(restarter);
                 self.stop(connection, *stop);
             }
             Command::Pipe { file, from_start, reply } => {
@@ -161,7 +198,13 @@ impl Task {
         };
         tracing::warn!(session = %self.handle.id, %failure, "a stop failed");
         let at = self.stopping.iter().position(|(of, _)| *of == job)?;
-        if failure.code == Code::Unreachable && !self.stopping[at].1.again {
+        let stop = &mut self.stopping[at].1;
+        if failure.code == Code::Unreachable && !stop.again {
+            return Some(End::Broken);
+        }
+        if stop.is_kill() {
+            // Whatever the holder answers: one who asks for a kill means it, and the session's place has other means.
+            stop.refused = Some(failure);
             return Some(End::Broken);
         }
         // The session goes on, and so does what was planned for it.
@@ -169,8 +212,8 @@ impl Task {
         if let Some(reply) = self.stopping.swap_remove(at).1.reply {
             let _ = reply.send(Err(failure.clone()));
         }
-        for reply in self.restarters.drain(..) {
-            let _ = reply.send(Err(failure.clone()));
+        for restarter in self.restarters.drain(..) {
+            let _ = restarter.reply.send(Err(failure.clone()));
         }
         None
     }
@@ -195,9 +238,10 @@ impl Task {
                 tracing::info!(session = %self.handle.id, by, at = ?Instant::now(), "a session is ended");
                 let grace = self.handle.ticket().spec.grace;
                 let grace = grace.map_or(self.shared.timeouts.grace, |grace| Duration::from_millis(grace.0));
+                let by = by.to_owned();
                 self.stop(
                     connection,
-                    StopAsked { grace, reason, by: by.to_owned(), reply: None, again: false },
+                    StopAsked { grace, reason, by, reply: None, again: false, refused: None },
                 );
             }
         }

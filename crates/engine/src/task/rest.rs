@@ -1,7 +1,9 @@
+//! Decides after a run whether there is another, and waits before it.
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_model::{ExitRecord, Home, Reason, Restart, State};
+use wharf_model::{ExitRecord, Reason, Restart, State};
 
 use super::{Launching, Phase, Task};
 use crate::command::Command;
@@ -14,8 +16,8 @@ impl Task {
     pub(super) fn conclude(&mut self, exit: ExitRecord, failed_start: bool) -> Phase {
         if !self.restarters.is_empty() {
             self.answer(&exit);
-            let replies = std::mem::take(&mut self.restarters);
-            return Phase::Launch(Box::new(Launching::Again { ended: exit, replies }));
+            let restarters = std::mem::take(&mut self.restarters);
+            return Phase::Launch(Box::new(Launching::Again { ended: exit, restarters }));
         }
         let spec = &self.handle.ticket().spec;
         // A stop that somebody asked for stands, also where the command was faster and ended by itself.
@@ -39,8 +41,7 @@ impl Task {
             return exit;
         }
         (exit.reason, exit.by) = (stop.reason, Some(stop.by.clone()));
-        let path = self.shared.home.session(&self.handle.id).join(Home::EXIT);
-        if let Err(failure) = disk::write_json(&path, &exit) {
+        if let Err(failure) = disk::write_exit(&self.shared.home.session(&self.handle.id), &exit) {
             tracing::warn!(session = %self.handle.id, %failure, "a stop is not on disk");
         }
         exit
@@ -56,7 +57,7 @@ impl Task {
             session.state = State::Starting;
             session.pid = None;
             session.attached = 0;
-            session.paused = false;
+            (session.paused, session.suspended) = (false, false);
             let code = ended.shell_code();
             session.detail =
                 Some(format!("run {} ended with {code}; restart {attempt} in {wait:?}", session.run));
@@ -71,17 +72,18 @@ impl Task {
             tokio::select! {
                 () = &mut closed => return self.leave().await,
                 () = &mut pause => {
-                    return Phase::Launch(Box::new(Launching::Again { ended, replies: Vec::new() }));
+                    return Phase::Launch(Box::new(Launching::Again { ended, restarters: Vec::new() }));
                 }
                 Some(command) = self.commands.recv() => match command {
                     Command::Stop(stop) => {
                         self.note(*stop);
                         return over(self.with_stop(ended));
                     }
-                    Command::Restart(stop, reply) => {
+                    Command::Restart(stop, restarter) => {
                         self.note(*stop);
                         self.answer(&ended);
-                        return Phase::Launch(Box::new(Launching::Again { ended, replies: vec![reply] }));
+                        let restarters = vec![restarter];
+                        return Phase::Launch(Box::new(Launching::Again { ended, restarters }));
                     }
                     Command::Pipe { file, from_start, reply } => {
                         let _ = reply.send(self.pipe_to(file, from_start).await);

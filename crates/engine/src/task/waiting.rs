@@ -1,19 +1,28 @@
+//! Waits for other sessions before the first run: their end, success, port or idle state.
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
-use wharf_model::{After, AfterWhat, Code, Failure, Reason, Spec};
+use wharf_model::{After, AfterWhat, Code, Failure, Reason, Spec, State};
 
 use super::{Launching, Phase, Task};
+use crate::attend::Typist;
 use crate::command::Command;
 use crate::engine::Engine;
 use crate::handle::{Handle, Stage};
 use crate::shared::Shared;
 use crate::{Result, disk};
 
-/// How often a port is tried, and how long one try may take.
-const TRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
+/// How often a port is tried.
+const PORT_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How long one try of a port may take.
+const PORT_CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long one look for a session's state lasts.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(3600);
+/// How soon a look that failed is followed by another.
+const LOOK_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// Refuses to wait for what can never be.
@@ -66,11 +75,11 @@ impl Task {
                         self.note(*stop);
                         return self.never_ran(reason, Some(by), None);
                     }
-                    Command::Restart(_, reply) => {
+                    Command::Restart(_, restarter) => {
                         let name = self.handle.session().name.clone();
                         let failure =
                             Failure::new(Code::NotStarted, format!("session {name} does not run yet"));
-                        let _ = reply.send(Err(failure));
+                        let _ = restarter.reply.send(Err(failure));
                     }
                     Command::Pipe { file, from_start, reply } => {
                         let _ = reply.send(self.pipe_to(file, from_start).await);
@@ -120,7 +129,27 @@ async fn held(shared: &Arc<Shared>, after: &After) -> std::result::Result<(), St
                 () = listening(port) => Ok(()),
             }
         }
-        AfterWhat::Idle => Err("waiting for a session to be idle is not supported".to_owned()),
+        AfterWhat::Idle => {
+            tokio::select! {
+                () = over(&other) => Err(format!("session {name} ended before it was idle")),
+                () = idle(shared, &other) => Ok(()),
+            }
+        }
+    }
+}
+
+/// Looks at a session, as long as this lasts, until it is seen to be idle.
+async fn idle(shared: &Arc<Shared>, other: &Arc<Handle>) {
+    let attention = shared.attention(other);
+    let mut typist = Typist::new(shared, other, &attention);
+    loop {
+        let deadline = std::time::Instant::now() + LOOK_TIMEOUT;
+        let seen = typist.until(deadline, |seen| seen.report.state == State::Idle).await;
+        match seen {
+            Ok(Some(_)) => return,
+            // It may run again, or be reached again; whoever waits sees its end by himself.
+            Ok(None) | Err(_) => tokio::time::sleep(LOOK_RETRY_INTERVAL).await,
+        }
     }
 }
 
@@ -136,7 +165,8 @@ async fn over(other: &Handle) {
 /// There is no event for a port that is listened on, so this one asks.
 async fn listening(port: u16) {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    while !matches!(tokio::time::timeout(TRY.1, TcpStream::connect(address)).await, Ok(Ok(_))) {
-        tokio::time::sleep(TRY.0).await;
+    while !matches!(tokio::time::timeout(PORT_CONNECT_TIMEOUT, TcpStream::connect(address)).await, Ok(Ok(_)))
+    {
+        tokio::time::sleep(PORT_POLL_INTERVAL).await;
     }
 }

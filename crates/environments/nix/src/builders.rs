@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// How often the tree is looked through before it is ended: what forks faster than that is ended as far as it is known.
-const ROUNDS: usize = 16;
+const MAX_ROUNDS: usize = 16;
 
 /// Ends a process and all that came of it when dropped. Builders have sessions of their own, so a group is not enough.
 pub(crate) struct Builders {
@@ -42,7 +42,7 @@ impl Drop for Builders {
     fn drop(&mut self) {
         let Some(root) = self.root.take().and_then(|root| i32::try_from(root).ok()) else { return };
         let mut held: BTreeMap<i32, Held> = BTreeMap::new();
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let known = held.len();
             gather(root, &mut held);
             if held.len() == known {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use wharf_backend::Progress;
+use wharf_boundary::{Dir, MAX_RECORD_LEN};
 use wharf_model::{Code, Failure, Home, SessionId};
 
 use crate::Result;
@@ -24,9 +25,9 @@ const LOCK: &str = "lock";
 /// A link for each session that runs in the shell.
 const USERS: &str = "users";
 /// How often a capture that another process has under way is asked after.
-const ASK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a shell is kept that nobody uses.
-const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
+const MAX_UNUSED_TIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The place of one captured shell.
 #[derive(Debug, Clone)]
@@ -48,11 +49,12 @@ impl Entry {
 
     /// The shell that was captured here, where nix still has it.
     pub(crate) fn load(&self) -> Option<DevShell> {
-        let shell = fs::read(self.dir.join(SHELL)).ok()?;
+        let dir = Dir::open(&self.dir).ok()?;
+        let shell = dir.read(SHELL, MAX_RECORD_LEN).ok()?;
         // Follows the links to the store: a shell that was collected all the same is captured again.
         self.profile().metadata().ok()?;
         let shell = serde_json::from_slice(&shell).ok()?;
-        let file = File::open(self.dir.join(SHELL)).ok()?;
+        let file = dir.open_file(SHELL).ok()?;
         // Only for the time of its last use, and a read-only cache is one that nobody clears up.
         let _ = file.set_modified(SystemTime::now());
         Some(shell)
@@ -94,7 +96,7 @@ impl Entry {
             if !std::mem::replace(&mut told, true) {
                 progress.tell("the same shell is being captured already: waiting for it");
             }
-            tokio::time::sleep(ASK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -132,7 +134,7 @@ pub(crate) fn clear(cache: &Path) {
     let Ok(entries) = fs::read_dir(cache) else { return };
     for dir in entries.filter_map(std::result::Result::ok).map(|entry| entry.path()) {
         let used = dir.join(SHELL).metadata().and_then(|meta| meta.modified());
-        let old = used.is_ok_and(|used| used.elapsed().is_ok_and(|since| since > UNUSED));
+        let old = used.is_ok_and(|used| used.elapsed().is_ok_and(|since| since > MAX_UNUSED_TIME));
         let entry = Entry { dir };
         if !old || entry.is_used() {
             continue;
@@ -176,7 +178,7 @@ mod tests {
     #[test]
     fn what_is_used_is_kept() {
         let root = tempfile::tempdir().unwrap();
-        let long_ago = SystemTime::now() - UNUSED * 2;
+        let long_ago = SystemTime::now() - MAX_UNUSED_TIME * 2;
         let entry = |key: &str| {
             let entry = Entry::of(root.path(), key).unwrap();
             for name in [SHELL, LOCK] {

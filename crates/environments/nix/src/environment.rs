@@ -1,3 +1,5 @@
+//! Implements `Environment` for Nix: enters a captured dev shell, or lets nix start the command.
+
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -12,15 +12,15 @@ use crate::program::{Around, Program};
 use crate::sources;
 
 /// Counts up when what is kept of a shell changes its form.
-const FORM: u32 = 1;
+const FORM_VERSION: u32 = 2;
 
 /// The key of a flake's shell under a nix; none where not everything that decides it can be known.
 pub(crate) async fn of(flake: &Flake, program: &Program, around: Around<'_>) -> Result<Option<String>> {
     let (reference, settings) = (flake.absolute(), around.settings());
-    let about = (FORM, reference, program.version.clone(), program.system.clone(), settings);
+    let about = (FORM_VERSION, reference, program.version.clone(), program.system.clone(), settings);
     match &flake.kind {
-        Kind::Git(_, tree) => local(about, Some(tree.files.clone()), None).await,
-        Kind::Path(dir) => local(about, None, Some(dir.clone())).await,
+        Kind::Git(_, tree) => local(about, tree.root.clone(), Some(tree.files.clone())).await,
+        Kind::Path(dir) => local(about, dir.clone(), None).await,
         // What stands elsewhere may have moved on since: nix says what it is now, from its own cache for an hour.
         Kind::Elsewhere(flake) => {
             let args = ["flake", "metadata", "--json", flake.as_str()];
@@ -34,10 +34,10 @@ pub(crate) async fn of(flake: &Flake, program: &Program, around: Around<'_>) -> 
 
 type About = (u32, String, String, String, Vec<(Text, Text)>);
 
-async fn local(about: About, files: Option<Vec<PathBuf>>, dir: Option<PathBuf>) -> Result<Option<String>> {
+async fn local(about: About, root: PathBuf, files: Option<Vec<PathBuf>>) -> Result<Option<String>> {
     let work = move || {
-        let files = files.or_else(|| sources::walk(&dir?))?;
-        Some(hash(&(about, sources::contents(files))))
+        let files = files.or_else(|| sources::walk(&root))?;
+        Some(hash(&(about, sources::contents(&root, files)?)))
     };
     tokio::task::spawn_blocking(work)
         .await

@@ -19,11 +19,11 @@ use crate::builders::Builders;
 /// Where nix is when the session's PATH does not say.
 const USUAL: [&str; 2] = ["/nix/var/nix/profiles/default/bin/nix", "/run/current-system/sw/bin/nix"];
 /// The most that nix may print as an answer.
-const MOST: u64 = 64 << 20;
+const MAX_ANSWER_LEN: u64 = 64 << 20;
 /// How much of what nix says is kept for an error.
-const TAIL: usize = 60;
+const TAIL_LINES: usize = 60;
 /// How long a line of it may be.
-const LINE: usize = 4096;
+const MAX_LINE_LEN: usize = 4096;
 
 /// What decides how a nix behaves, and what was learnt of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,19 +175,19 @@ pub(crate) async fn answer(mut command: Command, progress: &Progress) -> std::re
     let mut child = command.spawn().map_err(broken)?;
     // Declared after the child, so that the tree is found before its root is reaped.
     let builders = Builders::of(child.id());
-    let mut stdout = child.stdout.take().expect("it was asked for").take(MOST + 1);
+    let mut stdout = child.stdout.take().expect("it was asked for").take(MAX_ANSWER_LEN + 1);
     let mut stderr = BufReader::new(child.stderr.take().expect("it was asked for"));
     let mut printed = Vec::new();
     let told = async {
         let (mut tail, mut line) = (Vec::new(), Vec::new());
-        while (&mut stderr).take(LINE as u64).read_until(b'\n', &mut line).await? > 0 {
+        while (&mut stderr).take(MAX_LINE_LEN as u64).read_until(b'\n', &mut line).await? > 0 {
             let text = plain(&line);
             line.clear();
             if text.is_empty() {
                 continue;
             }
             progress.tell(text.as_str());
-            if tail.len() == TAIL {
+            if tail.len() == TAIL_LINES {
                 tail.remove(0);
             }
             tail.push(text);
@@ -198,7 +198,7 @@ pub(crate) async fn answer(mut command: Command, progress: &Progress) -> std::re
     let (_, tail) = (read.map_err(broken)?, tail.map_err(broken)?);
     let status = child.wait().await.map_err(broken)?;
     builders.done();
-    if printed.len() as u64 > MOST {
+    if printed.len() as u64 > MAX_ANSWER_LEN {
         return Err(Said::Words("it printed more than 64 MiB".to_owned()));
     }
     if status.success() {

@@ -1,3 +1,5 @@
+//! Implements `Environment` for the sandbox: makes rules, tries them, and wraps the command.
+
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -5,55 +7,52 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
-use wharf_backend::{Environment, Launch, Probe, Progress};
+use wharf_backend::{Beside, Environment, Launch, Probe, Progress};
+use wharf_boundary::channel;
 use wharf_model::{Capabilities, Code, Failure, Network, SessionId, Spec, Text};
 
+use crate::pinned::Asked;
 use crate::rules::InForce;
-use crate::{Namespace, Result, Rules, STEP, program};
+use crate::{BESIDE, Guarded, Namespace, Result, Rules, STEP, program};
 
 /// How long a trial may take.
-const TRIAL: Duration = Duration::from_secs(10);
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Keeps commands to the files and the network that they were given.
 pub struct SandboxEnvironment {
     holder: PathBuf,
+    guarded: Guarded,
+    /// Paths that a file system never answers for cost whoever named them.
+    beside: Beside,
 }
 
 impl SandboxEnvironment {
-    /// One whose step is done by this `wharf-holder`.
-    pub fn new(holder: PathBuf) -> Self {
-        Self { holder }
+    /// One whose step is done by this `wharf-holder`, and keeps everybody from these directories.
+    pub fn new(holder: PathBuf, guarded: Guarded) -> Self {
+        Self { holder, guarded, beside: Beside::default() }
     }
 
     /// The rules of a launch, and what of them is in force here. Nothing is left of the trial.
-    async fn rules(&self, launch: &Launch, place: &Capabilities) -> Result<(Rules, InForce)> {
-        let Some(asked) = &launch.spec.sandbox else {
+    async fn rules(&self, launch: &mut Launch, place: &Capabilities) -> Result<(Rules, InForce)> {
+        let Some(network) = launch.spec.sandbox.as_ref().map(|asked| asked.network) else {
             return Err(Failure::new(Code::Internal, "no sandbox was asked for"));
         };
         if place.isolation {
             return Err(Failure::unsupported("a sandbox", "a place of its own")
                 .hint("a container is one already: --read-only, --network none"));
         }
-        let dir = launch.spec.dir.as_path();
-        if !dir.is_dir() {
-            let message = format!("cannot run in {:?}: it is no directory", dir.display().to_string());
-            return Err(Failure::new(Code::NoDirectory, message).hint("give a directory that exists with -w"));
-        }
-        for path in asked.read.iter().chain(&asked.write) {
-            if !path.as_path().is_absolute() || !path.as_path().exists() {
-                let message = format!("the sandbox cannot have {}: there is no such path", path.lossy());
-                return Err(Failure::new(Code::Invalid, message)
-                    .hint("name files and directories that are there, from the root on"));
-            }
-        }
-        let mut write = vec![launch.spec.dir.clone()];
-        write.extend(asked.write.iter().filter(|path| **path != launch.spec.dir).cloned());
+        let asked = Asked::of(launch);
+        let what = "what the sandbox is given";
+        let pinned;
+        (pinned, launch.spec.pins) = self.beside.look(what, move || asked.settle()).await??;
         let mut rules = Rules {
-            read: asked.read.clone(),
-            write,
+            read: pinned.read,
+            write: pinned.write,
             temporary: Some(launch.home.join("tmp").into()),
-            network: asked.network,
+            network,
             namespace: Namespace::Own,
+            expected: pinned.expected,
+            guarded: self.guarded.clone(),
         };
         match self.trial(&rules).await {
             Ok(in_force) => Ok((rules, in_force)),
@@ -81,8 +80,8 @@ impl SandboxEnvironment {
             stdout.read_to_end(&mut answer).await?;
             child.wait().await
         };
-        let status = tokio::time::timeout(TRIAL, ran).await.map_err(|_| {
-            Failure::new(Code::Unavailable, format!("the sandbox was not there within {TRIAL:?}"))
+        let status = tokio::time::timeout(TRIAL_TIMEOUT, ran).await.map_err(|_| {
+            Failure::new(Code::Unavailable, format!("the sandbox was not there within {TRIAL_TIMEOUT:?}"))
         })?;
         let status = status.map_err(failed)?;
         let odd = || {
@@ -126,23 +125,29 @@ impl Environment for SandboxEnvironment {
     }
 
     async fn prepare(&self, launch: &Launch, place: &Capabilities, _: &Progress) -> Result<Vec<String>> {
-        let (rules, in_force) = self.rules(launch, place).await?;
+        let (rules, in_force) = self.rules(&mut launch.clone(), place).await?;
         Ok(rules.words(in_force))
     }
 
     async fn apply(&self, mut launch: Launch, place: &Capabilities) -> Result<Launch> {
-        let (mut rules, in_force) = self.rules(&launch, place).await?;
+        let (mut rules, in_force) = self.rules(&mut launch, place).await?;
         let word = launch.argv.first().ok_or_else(|| Failure::new(Code::Invalid, "the command is empty"))?;
         let program = program::find(word, &launch.env, launch.spec.dir.as_path())?;
         launch.spec.in_force.extend(rules.words(in_force));
-        if launch.spec.agent.is_some() {
-            let said = "sandbox: the agent's hooks cannot reach Wharf; its state is read from its screen and its files";
-            launch.spec.in_force.push(said.to_owned());
-        }
+        // Hooks speak by the channel, and are our own programs.
+        let number = channel::NUMBER.to_string();
+        launch.env.retain(|(name, _)| name.as_bytes() != channel::VARIABLE.as_bytes());
+        launch.env.push((channel::VARIABLE.into(), number.as_str().into()));
+        rules.read.push(self.holder.as_path().into());
+        let own = self.holder.with_file_name("wharf");
+        rules.read.extend(own.exists().then(|| own.into()));
         // The command itself may be run wherever it is; what it needs besides must be named.
         rules.read.push(program.canonicalize().unwrap_or(program).into());
         if launch.spec.prompt.is_some() {
             rules.read.push(launch.home.join(wharf_model::Home::PROMPT).into());
+        }
+        if !launch.spec.secrets.is_empty() {
+            rules.read.push(launch.home.join(wharf_model::Home::SECRETS).into());
         }
         let temporary: Option<Text> = rules.temporary.clone();
         if let Some(dir) = temporary {
@@ -151,6 +156,7 @@ impl Environment for SandboxEnvironment {
         }
         let holder: &Path = &self.holder;
         let mut argv: Vec<Text> = vec![holder.into(), STEP.into(), json(&rules)?.into(), "--".into()];
+        launch.spec.enter = vec![holder.into(), STEP.into(), json(&rules)?.into(), BESIDE.into()];
         argv.append(&mut launch.argv);
         launch.argv = argv;
         Ok(launch)

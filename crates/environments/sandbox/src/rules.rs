@@ -1,5 +1,9 @@
+//! Defines the sandbox rules as data, and words what of them is in force.
+
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
-use wharf_model::{Network, Text};
+use wharf_model::{Expected, Home, Network, Text};
 
 /// What a command may do, as its step is told.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +19,29 @@ pub struct Rules {
     /// Who makes a network of its own.
     #[serde(default)]
     pub namespace: Namespace,
+    /// What must be at which of those paths.
+    #[serde(default)]
+    pub expected: Vec<Expected>,
+    /// What of Wharf's own it never gets, whatever else it may.
+    #[serde(default)]
+    pub guarded: Guarded,
+}
+
+/// Wharf's own directories.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Guarded {
+    /// What is not there for it but for what is its own: tickets with tokens, sockets, logs of others.
+    pub hidden: Vec<PathBuf>,
+    /// What it cannot change: settings that the user's next command believes.
+    pub fixed: Vec<PathBuf>,
+}
+
+impl Guarded {
+    /// Those of an instance.
+    pub fn of(home: &Home) -> Self {
+        Self { hidden: vec![home.state().to_owned()], fixed: vec![home.config().to_owned()] }
+    }
 }
 
 /// Who makes a namespace.
@@ -33,7 +60,8 @@ pub enum Namespace {
 pub(crate) struct InForce {
     /// Signals reach only processes of the sandbox.
     pub(crate) signals: bool,
-    /// Modes, owners and times of files outside cannot be changed either.
+    /// It has a view of the files of its own: modes, owners and times of files outside cannot be changed either, and it
+    /// has terminals of its own.
     pub(crate) modes: bool,
 }
 
@@ -54,17 +82,13 @@ pub(crate) const SYSTEM: &[&str] = &[
     "/usr",
 ];
 
-/// Devices that hold nothing of anybody.
-pub(crate) const DEVICES: &[&str] = &[
-    "/dev/full",
-    "/dev/null",
-    "/dev/ptmx",
-    "/dev/pts",
-    "/dev/random",
-    "/dev/tty",
-    "/dev/urandom",
-    "/dev/zero",
-];
+/// Devices that hold nothing of anybody. Terminals are another matter: they are the user's, or its own.
+pub(crate) const DEVICES: &[&str] =
+    &["/dev/full", "/dev/null", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"];
+
+/// Where terminals are in a view of its own, in which there is nothing else: those that it makes, and the one that it was
+/// started on, whose name is looked for in the directory.
+pub(crate) const OWN_TERMINALS: &str = "/dev";
 
 impl Rules {
     /// What is in force, in words.
@@ -89,7 +113,8 @@ impl Rules {
         let modes = if in_force.modes {
             ""
         } else {
-            "; modes, owners and times of other files are not covered: no mount namespace can be had"
+            "; modes, owners and times of other files are not covered, and no terminals can be made: no mount \
+             namespace can be had"
         };
         vec![
             format!("sandbox: files: reads the system{read}; changes {}{modes}", list(&self.write)),

@@ -21,7 +21,7 @@ use wharf_model::Text;
 pub const STEP: &str = "guest";
 
 /// The code of an errand whose container went, and nobody saw how.
-const UNSEEN: u8 = 255;
+const UNSEEN_END_CODE: u8 = 255;
 
 /// A container to pass through.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("wharf-holder: cannot pass container {} through: {error}", guest.container);
-            ExitCode::from(UNSEEN)
+            ExitCode::from(UNSEEN_END_CODE)
         }
     }
 }

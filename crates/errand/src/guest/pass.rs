@@ -9,17 +9,17 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use super::line::Line;
-use super::streams::{HELD, Piece, Resumed, Sink, Streams, before};
-use super::{Guest, Past, UNSEEN, talk};
+use super::streams::{MAX_HELD_LEN, Piece, Resumed, Sink, Streams, before};
+use super::{Guest, Past, UNSEEN_END_CODE, talk};
 
 /// The first and the longest wait before an engine is asked again.
-const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+const RETRY_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 /// How long the news of an end may take after the last output.
-const LINGER: Duration = Duration::from_secs(1);
+const END_NEWS_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long output may take to come to its end once the container has.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a live stream may take to show that it begins with what the log ends with.
-const ECHO: Duration = Duration::from_millis(200);
+const OVERLAP_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Passes a container through: its code, as the engine has it.
 pub(super) fn run(guest: &Guest) -> io::Result<u8> {
@@ -44,17 +44,17 @@ pub(super) fn run(guest: &Guest) -> io::Result<u8> {
         File::from(io::stdout().as_fd().try_clone_to_owned()?),
         File::from(io::stderr().as_fd().try_clone_to_owned()?),
     ];
-    let (mut sink, mut past, mut wait) = (Sink::new(to), guest.past.clone(), AGAIN.0);
+    let (mut sink, mut past, mut wait) = (Sink::new(to), guest.past.clone(), RETRY_BACKOFF.0);
     loop {
         // Podman would start one that has ended, to have something to attach to.
         if talk::runs(guest).unwrap_or(false) && watch(guest, &line, &mut sink, &past)? {
             past = Past::Since(talk::now());
-            wait = LINGER;
+            wait = END_NEWS_TIMEOUT;
         }
         if let Some(code) = over(&ended, wait) {
             return Ok(code);
         }
-        wait = (wait * 2).clamp(AGAIN.0, AGAIN.1);
+        wait = (wait * 2).clamp(RETRY_BACKOFF.0, RETRY_BACKOFF.1);
     }
 }
 
@@ -85,15 +85,17 @@ fn watch(guest: &Guest, line: &Line, sink: &mut Sink<File>, past: &Past) -> io::
 /// The container's code, where it has ended or does so in time.
 fn over(ended: &Receiver<Option<i64>>, within: Duration) -> Option<u8> {
     match ended.recv_timeout(within) {
-        Ok(code) => Some(code.map_or(UNSEEN, |code| u8::try_from(code & 0xff).unwrap_or(UNSEEN))),
+        Ok(code) => {
+            Some(code.map_or(UNSEEN_END_CODE, |code| u8::try_from(code & 0xff).unwrap_or(UNSEEN_END_CODE)))
+        }
         Err(RecvTimeoutError::Timeout) => None,
-        Err(RecvTimeoutError::Disconnected) => Some(UNSEEN),
+        Err(RecvTimeoutError::Disconnected) => Some(UNSEEN_END_CODE),
     }
 }
 
 /// Waits for the container's end, through as many engines as it takes.
 fn await_end(guest: &Guest, line: &Line, tell: &Sender<Option<i64>>) {
-    let (mut pause, since) = (AGAIN.0, talk::now());
+    let (mut pause, since) = (RETRY_BACKOFF.0, talk::now());
     loop {
         let asked = Instant::now();
         if let Ok(code) = talk::wait(guest, &since) {
@@ -101,13 +103,13 @@ fn await_end(guest: &Guest, line: &Line, tell: &Sender<Option<i64>>) {
             break;
         }
         // Nothing is concluded from an engine that is down.
-        if asked.elapsed() > AGAIN.1 {
-            pause = AGAIN.0;
+        if asked.elapsed() > RETRY_BACKOFF.1 {
+            pause = RETRY_BACKOFF.0;
         }
         std::thread::sleep(pause);
-        pause = (pause * 2).min(AGAIN.1);
+        pause = (pause * 2).min(RETRY_BACKOFF.1);
     }
-    std::thread::sleep(LAST_WORDS);
+    std::thread::sleep(LAST_OUTPUT_TIMEOUT);
     line.hang_up();
 }
 
@@ -168,7 +170,7 @@ fn printed(
         let mut log = Streams::new(log, guest.tty);
         while let Ok(Some(piece)) = log.next() {
             both.push(piece);
-            if size(&both) > HELD {
+            if size(&both) > MAX_HELD_LEN {
                 break;
             }
         }
@@ -179,7 +181,7 @@ fn printed(
 /// The first of a live stream, as much as is needed to compare it or as comes at once.
 fn first(live: &mut Streams<impl io::Read>, stream: &UnixStream, wanted: usize) -> Vec<Piece> {
     let mut held = Vec::new();
-    if stream.set_read_timeout(Some(ECHO)).is_ok() {
+    if stream.set_read_timeout(Some(OVERLAP_TIMEOUT)).is_ok() {
         while size(&held) < wanted {
             match live.next() {
                 Ok(Some(piece)) => held.push(piece),

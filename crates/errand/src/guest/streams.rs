@@ -3,9 +3,9 @@
 use std::io::{self, Read, Write};
 
 /// The most of an unfinished line that is remembered.
-const LINE: usize = 64 << 10;
+const MAX_LINE_LEN: usize = 64 << 10;
 /// The most that is held to be compared.
-pub(super) const HELD: usize = 4 << 20;
+pub(super) const MAX_HELD_LEN: usize = 4 << 20;
 
 /// Which stream: standard output, where terminals have everything, or standard error.
 pub(super) type Which = usize;
@@ -73,7 +73,7 @@ impl<W: Write> Sink<W> {
             Some(end) => *line = bytes[end + 1..].to_vec(),
             None => line.extend_from_slice(bytes),
         }
-        line.truncate(LINE);
+        line.truncate(MAX_LINE_LEN);
         Ok(())
     }
 

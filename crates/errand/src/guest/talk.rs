@@ -9,11 +9,11 @@ use serde_json::Value;
 use super::Guest;
 
 /// The most that comes before the body of an answer.
-const HEAD: usize = 64 << 10;
+const MAX_HEADER_LEN: usize = 64 << 10;
 /// The most that an engine says of an end.
-const WORDS: u64 = 1 << 20;
+const MAX_ANSWER_LEN: u64 = 1 << 20;
 /// How long an engine may be silent over something that it can say at once.
-const SILENCE: Duration = Duration::from_secs(20);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// States of a container that is over, in the words of either engine.
 const OVER: &[&str] = &["exited", "stopped", "dead"];
@@ -97,7 +97,7 @@ pub(super) fn wait(guest: &Guest, since: &str) -> io::Result<Option<i64>> {
     let path = format!("/containers/{}/wait", guest.container);
     let waited =
         say(guest, &format!("POST {path} HTTP/1.0\r\nHost: engine\r\nContent-Length: 0\r\n\r\n"), None)?;
-    match say(guest, &get(&format!("/containers/{}/json", guest.container)), Some(SILENCE))? {
+    match say(guest, &get(&format!("/containers/{}/json", guest.container)), Some(SILENCE_TIMEOUT))? {
         (200, found) => match &found["State"] {
             // Of one that is about to go nothing can be said: it has no code yet, or has it no more.
             state if state["Status"].as_str().is_some_and(|word| OVER.contains(&word)) => {
@@ -106,7 +106,7 @@ pub(super) fn wait(guest: &Guest, since: &str) -> io::Result<Option<i64>> {
             _ => Err(io::Error::other("the container is not over")),
         },
         (404, _) => {
-            let seen = say(guest, &get(&deaths(guest, since)), Some(SILENCE));
+            let seen = say(guest, &get(&deaths(guest, since)), Some(SILENCE_TIMEOUT));
             let seen = seen.ok().and_then(|(_, events)| events.as_array()?.iter().rev().find_map(code));
             // One that is removed when it ends is gone by now, and its code was told first.
             Ok(seen.or_else(|| waited.1["StatusCode"].as_i64().filter(|code| waited.0 < 300 && *code > 0)))
@@ -117,7 +117,8 @@ pub(super) fn wait(guest: &Guest, since: &str) -> io::Result<Option<i64>> {
 
 /// Whether the container runs.
 pub(super) fn runs(guest: &Guest) -> io::Result<bool> {
-    let (_, found) = say(guest, &get(&format!("/containers/{}/json", guest.container)), Some(SILENCE))?;
+    let (_, found) =
+        say(guest, &get(&format!("/containers/{}/json", guest.container)), Some(SILENCE_TIMEOUT))?;
     Ok(found["State"]["Running"] == true)
 }
 
@@ -148,7 +149,7 @@ fn say(guest: &Guest, request: &str, within: Option<Duration>) -> io::Result<(u1
     stream.set_read_timeout(within)?;
     stream.write_all(request.as_bytes())?;
     let (status, mut body) = head(&mut stream)?;
-    stream.take(WORDS).read_to_end(&mut body)?;
+    stream.take(MAX_ANSWER_LEN).read_to_end(&mut body)?;
     let mut texts: Vec<Value> = serde_json::Deserializer::from_slice(&body).into_iter().flatten().collect();
     let is_list = request.starts_with("GET /events");
     let said = if is_list { Value::Array(texts) } else { texts.pop().unwrap_or_default() };
@@ -157,7 +158,7 @@ fn say(guest: &Guest, request: &str, within: Option<Duration>) -> io::Result<(u1
 
 fn ask(guest: &Guest, request: &str) -> io::Result<Answer> {
     let mut stream = UnixStream::connect(guest.socket.as_path())?;
-    stream.set_read_timeout(Some(SILENCE))?;
+    stream.set_read_timeout(Some(SILENCE_TIMEOUT))?;
     stream.write_all(request.as_bytes())?;
     let (status, begun) = head(&mut stream)?;
     Ok(Answer { status, stream, begun })
@@ -176,7 +177,9 @@ fn head(stream: &mut impl Read) -> io::Result<(u16, Vec<u8>)> {
         }
         match stream.read(&mut buffer)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            n if bytes.len() + n > HEAD => return Err(io::Error::other("the engine's answer has no end")),
+            n if bytes.len() + n > MAX_HEADER_LEN => {
+                return Err(io::Error::other("the engine's answer has no end"));
+            }
             n => bytes.extend_from_slice(&buffer[..n]),
         }
     }

@@ -39,6 +39,11 @@ impl Hierarchies {
         Self { own: true, ..Self::here() }
     }
 
+    /// Whether they are the session's alone.
+    pub(crate) fn are_own(&self) -> bool {
+        self.own
+    }
+
     /// Where we are. What cannot be read is not there.
     pub(crate) fn here() -> Self {
         let mine = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -261,6 +266,14 @@ impl Group {
         let _ = fs::write(dir.join(file), go);
     }
 
+    /// The directories that count kills for want of memory.
+    pub(crate) fn memory_dirs(&self) -> Vec<PathBuf> {
+        let counts =
+            |dir: &&Path| dir.join("memory.events").exists() || dir.join("memory.oom_control").exists();
+        let dirs = self.dirs().chain(self.around.iter().map(PathBuf::as_path));
+        dirs.filter(counts).map(Path::to_owned).collect()
+    }
+
     /// How often the kernel killed for want of memory in it.
     pub(crate) fn oom_kills(&self) -> u64 {
         let count = |path: PathBuf| {
@@ -272,7 +285,9 @@ impl Group {
             .filter_map(|dir| {
                 count(dir.join("memory.events")).or_else(|| count(dir.join("memory.oom_control")))
             })
-            .sum()
+            // A group around another counts what happens in that one too.
+            .max()
+            .unwrap_or_default()
     }
 
     /// Takes the directories away; they must be empty.

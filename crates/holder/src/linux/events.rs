@@ -51,6 +51,11 @@ impl Events {
         Ok(epoll::add(&self.epoll, source, EventData::new_u64(token), interest.flags())?)
     }
 
+    /// Watches a source for what is urgent alone.
+    pub(crate) fn add_urgent(&self, source: impl AsFd, token: u64) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, source, EventData::new_u64(token), EventFlags::PRI)?)
+    }
+
     pub(crate) fn change(&self, source: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         Ok(epoll::modify(&self.epoll, source, EventData::new_u64(token), interest.flags())?)
     }
@@ -91,12 +96,21 @@ impl Events {
 
 /// A descriptor that is readable when a child ended or somebody asks us to go: SIGCHLD, SIGTERM, SIGINT, SIGHUP.
 pub(crate) fn signals() -> io::Result<OwnedFd> {
+    heard(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP])
+}
+
+/// A descriptor that is readable when a child ended.
+pub(crate) fn ended_children() -> io::Result<OwnedFd> {
+    heard(&[libc::SIGCHLD])
+}
+
+fn heard(signals: &[i32]) -> io::Result<OwnedFd> {
     // SAFETY: a local signal set; the descriptor that comes back is new and ours.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
-        for signal in [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
-            libc::sigaddset(&raw mut set, signal);
+        for signal in signals {
+            libc::sigaddset(&raw mut set, *signal);
         }
         libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
         match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {

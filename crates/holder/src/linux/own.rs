@@ -1,12 +1,17 @@
 //! This process itself: what it inherits, what it leaves, and how it forks.
 
 use std::ffi::CString;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use super::children;
 use super::spawn::Command;
+
+/// Says something on standard error. Nobody has to hear it: a log on a full disk is no reason to end.
+pub(crate) fn say(words: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "wharf-holder: {words}");
+}
 
 /// Makes files ours alone from now on. Returns the mask that was in force.
 pub(crate) fn private_umask() -> u32 {
@@ -30,6 +35,19 @@ pub(crate) fn take_stdin() -> io::Result<OwnedFd> {
     let null = std::fs::File::open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     Ok(taken)
+}
+
+/// Moves standard output away where it is a socket, and leaves `/dev/null` in its place. What is asked there waits for nobody.
+pub(crate) fn take_socket_of_stdout() -> io::Result<Option<OwnedFd>> {
+    let mode = rustix::fs::fstat(rustix::stdio::stdout())?.st_mode;
+    if rustix::fs::FileType::from_raw_mode(mode) != rustix::fs::FileType::Socket {
+        return Ok(None);
+    }
+    let taken = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+    rustix::io::ioctl_fionbio(&taken, true)?;
+    let null = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&null)?;
+    Ok(Some(taken))
 }
 
 /// Moves the terminal that we were started on to a descriptor of its own, and leaves `/dev/null` in its place.
@@ -60,10 +78,10 @@ pub(crate) fn leave_terminal() {
     }
 }
 
-/// Whether ended children vanish by themselves.
-pub(crate) fn forget_children(yes: bool) {
+/// Has ended children wait to be reaped, whatever whoever started us made of them.
+pub(crate) fn keep_ended_children() {
     // SAFETY: sets a disposition that needs no handler.
-    unsafe { libc::signal(libc::SIGCHLD, if yes { libc::SIG_IGN } else { libc::SIG_DFL }) };
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
 /// Forks this program: zero in the child.
@@ -79,6 +97,20 @@ pub(crate) fn fork() -> io::Result<i32> {
 pub(crate) fn leave(code: i32) -> ! {
     // SAFETY: ends this process, whose files are all written without a buffer.
     unsafe { libc::_exit(code) }
+}
+
+/// Shows others in our container what we are, and nothing more. The name is what a neighbour's holder knows our processes by,
+/// wherever the program is mounted. What is not dumpable, no other process of the same user can trace, nor take descriptors,
+/// variables or memory of; a command that we start is a program of its own again, and as it wishes.
+pub(crate) fn keep_to_ourselves() -> io::Result<()> {
+    // SAFETY: a string that ends, and a flag; both of this process alone.
+    let (named, hidden) = unsafe {
+        (
+            libc::prctl(libc::PR_SET_NAME, super::origin::HOLDER_NAME.as_ptr(), 0, 0, 0),
+            libc::prctl(libc::PR_SET_DUMPABLE, 0 as libc::c_ulong, 0, 0, 0),
+        )
+    };
+    if named == 0 && hidden == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Whether orphans of our descendants become our children.
@@ -105,6 +137,7 @@ pub(crate) fn daemon(env: &[u8], ready: &OwnedFd, log: &OwnedFd, umask: u32) -> 
         cgroup: None,
         umask,
         descriptors: None,
+        channel: None,
     };
     subreaper(false)?;
     let started = detached(&command);

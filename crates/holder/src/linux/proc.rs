@@ -3,6 +3,8 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,6 +16,8 @@ use wharf_model::ProcessIdentity;
 pub struct Stat {
     /// Its parent.
     pub parent: i32,
+    /// The leader of the terminal session that it is in.
+    pub session: i32,
     /// Its state's letter: `Z` is a zombie.
     pub state: u8,
     /// Processor time in clock ticks, user and system.
@@ -47,6 +51,14 @@ pub fn stat(pid: i32) -> io::Result<Stat> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat is odd")))
 }
 
+/// Bytes that a process and those of its children that were waited for have read from and written to disks. None where we may
+/// not look into it.
+pub(crate) fn io(pid: i32) -> Option<(u64, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    let number = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    Some((number("read_bytes:")?, number("write_bytes:")?))
+}
+
 /// The command's name may hold spaces and parentheses: fields count from the last one.
 fn parse_stat(text: &[u8]) -> Option<Stat> {
     let after = text.iter().rposition(|b| *b == b')')?;
@@ -56,6 +68,7 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
     Some(Stat {
         state: *fields.first()?.as_bytes().first()?,
         parent: fields.get(1)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
         ticks: number(14)? + number(15)?,
         start: number(22)?,
         pages: number(24)?,
@@ -85,13 +98,34 @@ fn is_ours(pid: i32) -> bool {
 
 /// Who a living process is.
 pub fn identity(pid: i32, boot: &str) -> io::Result<ProcessIdentity> {
-    Ok(ProcessIdentity { pid, start: stat(pid)?.start, boot: boot.to_owned() })
+    Ok(ProcessIdentity { pid, start: stat(pid)?.start, boot: boot.to_owned(), namespace: own_namespace() })
 }
 
-/// A pidfd of exactly that process: none when it is gone, or when the pid is somebody else's by now.
+/// The number of our own PID namespace. Looked for once: a process never changes it, and those that it forks inherit both.
+fn own_namespace() -> Option<u64> {
+    static OWN: OnceLock<Option<u64>> = OnceLock::new();
+    *OWN.get_or_init(|| namespace("self"))
+}
+
+fn namespace(process: &str) -> Option<u64> {
+    Some(fs::metadata(format!("/proc/{process}/ns/pid")).ok()?.ino())
+}
+
+/// Whether a process is of our own user and our own PID namespace.
+pub fn is_kin(pid: i32) -> bool {
+    own_namespace().is_some() && namespace(&pid.to_string()) == own_namespace() && is_ours(pid)
+}
+
+/// A pidfd of exactly that process: none when it is gone, or when the pid is somebody else's by now. An error where its
+/// number says nothing here: it is of another PID namespace, and may live or not.
 pub fn open(identity: &ProcessIdentity) -> io::Result<Option<OwnedFd>> {
     if identity.boot != boot()? {
         return Ok(None);
+    }
+    if identity.namespace.is_some_and(|namespace| own_namespace().is_some_and(|own| own != namespace)) {
+        let what =
+            format!("process {} is of another PID namespace, and cannot be seen from here", identity.pid);
+        return Err(io::Error::new(io::ErrorKind::Unsupported, what));
     }
     let Some(pid) = Pid::from_raw(identity.pid) else { return Ok(None) };
     let pidfd = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
@@ -165,13 +199,21 @@ fn downwards(root: i32, first: Vec<i32>) -> Vec<(i32, u64)> {
 }
 
 /// The children of all threads of a process. An error where the kernel does not tell.
-fn children(pid: i32) -> io::Result<Vec<i32>> {
+pub fn children(pid: i32) -> io::Result<Vec<i32>> {
     let mut all = Vec::new();
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         let text = fs::read_to_string(task?.path().join("children"))?;
         all.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
     }
     Ok(all)
+}
+
+/// The children of a process, whether the kernel has a list of them or not.
+pub(crate) fn children_of(parent: i32) -> Vec<i32> {
+    children(parent).unwrap_or_else(|_| {
+        let all = pids().unwrap_or_default().into_iter();
+        all.filter(|pid| stat(*pid).is_ok_and(|stat| stat.parent == parent)).collect()
+    })
 }
 
 /// The descendants, found by looking at every process that there is.
@@ -222,7 +264,10 @@ mod tests {
     fn a_hostile_command_name_does_not_confuse_the_fields() {
         let text = b"7 (a) S 1 (b) Z) R 42 7 7 0 -1 4194560 1 0 0 0 5 6 0 0 20 0 1 0 999 1000 12 18446744073709551615";
         let stat = parse_stat(text).unwrap();
-        assert_eq!(stat, Stat { parent: 42, state: b'R', ticks: 11, start: 999, pages: 12, status: 0 });
+        assert_eq!(
+            stat,
+            Stat { parent: 42, session: 7, state: b'R', ticks: 11, start: 999, pages: 12, status: 0 }
+        );
         assert_eq!(parse_stat(b""), None);
         assert_eq!(parse_stat(b"7 (a)"), None);
     }
@@ -266,7 +311,9 @@ mod tests {
         };
         for (pid, start) in &one {
             let boot = boot().unwrap();
-            let pidfd = open(&ProcessIdentity { pid: *pid, start: *start, boot }).unwrap().unwrap();
+            let namespace = own_namespace();
+            let pidfd =
+                open(&ProcessIdentity { pid: *pid, start: *start, boot, namespace }).unwrap().unwrap();
             signal(pidfd, libc::SIGKILL).unwrap();
         }
         shell.kill().unwrap();
@@ -281,6 +328,9 @@ mod tests {
         let me = identity(std::process::id() as i32, &boot).unwrap();
         assert!(open(&me).unwrap().is_some());
         assert!(open(&ProcessIdentity { start: me.start + 1, ..me.clone() }).unwrap().is_none());
-        assert!(open(&ProcessIdentity { boot: "another".into(), ..me }).unwrap().is_none());
+        assert!(open(&ProcessIdentity { boot: "another".into(), ..me.clone() }).unwrap().is_none());
+        assert!(open(&ProcessIdentity { namespace: None, ..me.clone() }).unwrap().is_some());
+        let elsewhere = open(&ProcessIdentity { namespace: Some(1), ..me }).unwrap_err();
+        assert_eq!(elsewhere.kind(), io::ErrorKind::Unsupported, "{elsewhere}");
     }
 }

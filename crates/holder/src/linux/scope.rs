@@ -3,11 +3,12 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use wharf_model::{Limits, ProcessIdentity, Scope, ScopeKind};
+use wharf_model::{DiskUse, Limits, ProcessIdentity, Scope, ScopeKind};
 
 use super::cgroup::{Group, Hierarchies};
+use super::orphans::Orphans;
 use super::proc;
-use super::tree::Tree;
+use super::tree::{Foreign, Tree};
 
 /// What processes use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Usage {
     pub memory: u64,
     /// How many there are.
     pub processes: u32,
+    /// Bytes from and to disks, those of children that have ended included; none where that cannot be read.
+    pub io: Option<DiskUse>,
 }
 
 /// Adds up what the processes below a holder and in a scope use.
@@ -27,7 +30,11 @@ pub fn usage(scope: &Scope, holder: &ProcessIdentity) -> io::Result<Usage> {
         pids = proc::descendants(holder.pid)?.into_iter().map(|(pid, _)| pid).collect();
     }
     let mut usage = Usage::default();
-    for stat in pids.into_iter().filter_map(|pid| proc::stat(pid).ok()) {
+    for (pid, stat) in pids.into_iter().filter_map(|pid| Some((pid, proc::stat(pid).ok()?))) {
+        if let Some((read, written)) = proc::io(pid) {
+            let io = usage.io.get_or_insert_default();
+            *io = DiskUse { read: io.read.saturating_add(read), written: io.written.saturating_add(written) };
+        }
         usage.cpu += stat.ticks * 1000 / rustix::param::clock_ticks_per_second();
         usage.memory += stat.pages * rustix::param::page_size() as u64;
         usage.processes += 1;
@@ -36,17 +43,14 @@ pub fn usage(scope: &Scope, holder: &ProcessIdentity) -> io::Result<Usage> {
 }
 
 /// Ends what is left of a session that nobody holds: what is in its cgroup, carries its mark, or descends from its
-/// command beyond doubt. Returns how many processes that were; an error when some could not be ended.
-pub fn sweep(scope: &Scope, command: &ProcessIdentity, token: &str) -> io::Result<u32> {
-    if proc::boot()? != command.boot {
-        return Ok(0);
-    }
-    let mut command = command.clone();
-    if !proc::carries(command.pid, token) {
-        // A pid and a start time are not enough to end a process that nobody holds.
-        command.start = u64::MAX;
-    }
-    let tree = Tree { group: Group::reopen(scope), foreign: Some((command, token.to_owned())), guest: false };
+/// command or is an orphan of its holder beyond doubt. Returns how many processes that were; an error when some could not be ended.
+pub fn sweep(
+    scope: &Scope,
+    command: &ProcessIdentity,
+    token: &str,
+    orphans: Option<Orphans>,
+) -> io::Result<u32> {
+    let Some(tree) = left(scope, command, token, orphans)? else { return Ok(0) };
     let found = tree.members().len() as u32;
     let until = Instant::now() + Duration::from_secs(2);
     while !tree.members().is_empty() {
@@ -61,6 +65,36 @@ pub fn sweep(scope: &Scope, command: &ProcessIdentity, token: &str) -> io::Resul
     }
     tree.group.remove();
     Ok(found)
+}
+
+/// What [`sweep`] would end: pids.
+pub fn strays(
+    scope: &Scope,
+    command: &ProcessIdentity,
+    token: &str,
+    orphans: Option<Orphans>,
+) -> io::Result<Vec<i32>> {
+    let tree = left(scope, command, token, orphans)?;
+    Ok(tree.map(|tree| tree.members()).unwrap_or_default().into_iter().map(|(pid, _)| pid).collect())
+}
+
+/// What is left of a session that nobody holds; nothing can be after a boot.
+fn left(
+    scope: &Scope,
+    command: &ProcessIdentity,
+    token: &str,
+    orphans: Option<Orphans>,
+) -> io::Result<Option<Tree>> {
+    if proc::boot()? != command.boot {
+        return Ok(None);
+    }
+    let mut command = command.clone();
+    if !proc::carries(command.pid, token) {
+        // A pid and a start time are not enough to end a process that nobody holds.
+        command.start = u64::MAX;
+    }
+    let foreign = Foreign { command, token: token.to_owned(), orphans };
+    Ok(Some(Tree { group: Group::reopen(scope), foreign: Some(foreign), guest: false }))
 }
 
 /// Whether all of a session's processes can be made to stand still here: that takes a cgroup.

@@ -8,7 +8,7 @@ use std::ptr;
 use rustix::process::{Pid, PidfdFlags};
 use wharf_model::{Code, Failure};
 
-use super::{birth, children, own, proc};
+use super::{children, own, proc};
 
 /// A command that is ready to run.
 pub(crate) struct Command<'a> {
@@ -28,6 +28,8 @@ pub(crate) struct Command<'a> {
     pub(crate) umask: u32,
     /// Soft limit of descriptors.
     pub(crate) descriptors: Option<u64>,
+    /// The session's own channel, where it has one.
+    pub(crate) channel: Option<RawFd>,
 }
 
 /// A child that has been forked and waits for the word to run its command. Dropped before that, it is ended.
@@ -36,7 +38,20 @@ pub(crate) struct Child {
     /// Taken by whoever holds the command from then on.
     pidfd: Option<OwnedFd>,
     gate: OwnedFd,
+    /// Whether it was there to hear that it may run.
+    heard: bool,
     wanted: Wanted,
+}
+
+/// Where a child waits for the word to run its command, and says what went wrong.
+#[derive(Clone, Copy)]
+pub(super) struct Gate {
+    /// The holder's end.
+    ours: RawFd,
+    /// The child's end.
+    theirs: RawFd,
+    /// The holder.
+    holder: i32,
 }
 
 /// What was to run, for the words of a failure.
@@ -47,7 +62,7 @@ struct Wanted {
 }
 
 /// What exec wants, laid out before the fork.
-pub(crate) struct Laid {
+pub(super) struct Laid {
     argv: Vec<*const libc::c_char>,
     env: Vec<*const libc::c_char>,
     candidates: Vec<CString>,
@@ -68,7 +83,7 @@ impl Command<'_> {
     }
 
     /// Lays out what exec wants.
-    pub(crate) fn lay(&self) -> Laid {
+    pub(super) fn lay(&self) -> Laid {
         Laid {
             argv: pointers(self.argv),
             env: pointers(self.env),
@@ -84,59 +99,24 @@ impl Command<'_> {
         Ok(laid)
     }
 
-    /// Starts the command. `ready` is told its pid before it runs, and can still say no. Returns once it runs, or says
-    /// why it does not; then nothing is left of it.
-    pub(crate) fn start<T>(
-        self,
-        ready: impl FnOnce(i32) -> Result<T, Failure>,
-    ) -> Result<(T, OwnedFd), Failure> {
-        let (laid, mut ready) = (self.laid()?, Some(ready));
-        let (mut told, mut failed, us) = (None, None, std::process::id());
-        let born = birth::share(self.cgroup, || {
-            let pass = || {
-                told = ready.take().map(|ready| ready(std::process::id() as i32));
-                // Without us nobody would hold it.
-                matches!(told, Some(Ok(_))) && std::os::unix::process::parent_id() == us
-            };
-            // SAFETY: we are a child that the parent waits for, with all of its memory.
-            unsafe { child(&self, &laid, pass, |stage, error| failed = Some((stage, error))) }
-        });
-        if let Ok((pid, pidfd)) = born {
-            let failure = match (told, failed) {
-                (Some(Ok(told)), None) => return Ok((told, pidfd)),
-                (Some(Err(failure)), _) => failure,
-                (_, Some((stage, error))) => self.wanted(laid).explain(stage, error),
-                (None, None) => Failure::new(Code::Internal, "the command was killed before it ran"),
-            };
-            children::reap(pid);
-            return Err(failure);
-        }
-        // Not every place lets us: a child of its own waits at a gate instead.
-        let child = self.fork()?;
-        let told = match ready.take() {
-            Some(ready) => ready(child.pid)?,
-            None => return Err(Failure::new(Code::Internal, "a command is started once")),
-        };
-        child.release();
-        Ok((told, child.outcome()?.1))
-    }
-
     /// Forks. The child has its session, its terminal and its directory, and waits for [`Child::release`].
     pub(crate) fn fork(self) -> Result<Child, Failure> {
         let laid = self.laid()?;
         let (ours, theirs) = pair().map_err(|e| Failure::system("cannot make a socket pair", &e))?;
+        let holder = std::process::id() as i32;
         let (pid, pidfd) = self.clone_or_fork().map_err(|e| Failure::system("cannot fork", &e))?;
         if pid == 0 {
-            self.become_it(&laid, Some((&ours, &theirs)));
+            let gate = Gate { ours: ours.as_raw_fd(), theirs: theirs.as_raw_fd(), holder };
+            self.become_it(&laid, Some(gate));
         }
-        Ok(Child { pid, pidfd, gate: ours, wanted: self.wanted(laid) })
+        Ok(Child { pid, pidfd, gate: ours, heard: false, wanted: self.wanted(laid) })
     }
 
     fn wanted(self, laid: Laid) -> Wanted {
         Wanted { program: self.program().to_vec(), candidates: laid.candidates, dir: self.dir }
     }
 
-    /// The child at birth in its cgroup; where the system does not offer that, a fork that is moved there.
+    /// A child in its cgroup from the first; where the system does not offer that, a fork that is moved there.
     fn clone_or_fork(&self) -> io::Result<(i32, Option<OwnedFd>)> {
         if let Ok(born) = clone(self.cgroup) {
             return Ok(born);
@@ -155,35 +135,117 @@ impl Command<'_> {
         Ok((pid, Some(pidfd)))
     }
 
-    /// The child's side: becomes the command, and never returns.
-    pub(crate) fn become_it(&self, laid: &Laid, gate: Option<(&OwnedFd, &OwnedFd)>) -> ! {
-        let gate = gate.map(|(ours, theirs)| (ours.as_raw_fd(), theirs.as_raw_fd()));
-        let pass = || {
-            let Some((ours, theirs)) = gate else { return true };
-            let mut word = 0_u8;
-            // SAFETY: descriptors of our own, and a byte of this frame. Our own copy of the holder's end would keep
-            // the gate from ever closing on us.
+    /// The child's side: becomes the command, and never returns. It has its session, its terminal and its directory when it
+    /// comes to the gate, and no signal but the last one ends it before it runs the command.
+    pub(super) fn become_it(&self, laid: &Laid, gate: Option<Gate>) -> ! {
+        let fail = |stage: Stage| -> ! {
+            // SAFETY: reads errno; then the process ends.
             unsafe {
-                libc::close(ours);
-                libc::read(theirs, (&raw mut word).cast(), 1) == 1
+                let error = *libc::__errno_location();
+                if let Some(gate) = gate {
+                    gate.report(stage, error);
+                }
+                libc::_exit(127)
             }
         };
-        let report = |stage: Stage, error: i32| {
-            let error = error.to_le_bytes();
-            let bytes = [stage as u8, error[0], error[1], error[2], error[3]];
-            // SAFETY: five bytes of this frame.
-            unsafe { libc::write(gate.map_or(-1, |(_, theirs)| theirs), bytes.as_ptr().cast(), bytes.len()) };
-        };
-        // SAFETY: we are the child of a fork, and only system calls on data that was laid out before follow.
-        unsafe { child(self, laid, pass, report) }
+        // SAFETY: we are the child of a fork, and only system calls follow, on data that was laid out before it.
+        unsafe {
+            libc::setsid();
+            let [input, output, error] = self.stdio;
+            if self.control_terminal && libc::ioctl(input, libc::TIOCSCTTY, 0) < 0 {
+                fail(Stage::Terminal);
+            }
+            // Through high numbers first, so that none is overwritten before it was copied.
+            let high = [
+                libc::fcntl(input, libc::F_DUPFD_CLOEXEC, 10),
+                libc::fcntl(output, libc::F_DUPFD_CLOEXEC, 10),
+                libc::fcntl(error, libc::F_DUPFD_CLOEXEC, 10),
+            ];
+            for (number, from) in high.into_iter().enumerate() {
+                if libc::dup2(from, number as i32) < 0 {
+                    fail(Stage::Terminal);
+                }
+            }
+            // All else of ours closes by itself when the command begins.
+            if let Some(channel) = self.channel
+                && libc::dup2(channel, wharf_boundary::channel::NUMBER) < 0
+            {
+                fail(Stage::Terminal);
+            }
+            if libc::chdir(self.dir.as_ptr()) < 0 {
+                fail(Stage::Directory);
+            }
+            if gate.is_some_and(|gate| !gate.pass()) {
+                libc::_exit(127);
+            }
+            libc::umask(self.umask as libc::mode_t);
+            if let Some(soft) = self.descriptors {
+                let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+                if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+                    limit.rlim_cur = soft.min(limit.rlim_max);
+                    libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+                }
+            }
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut none);
+            for signal in [
+                libc::SIGPIPE,
+                libc::SIGXFSZ,
+                libc::SIGCHLD,
+                libc::SIGHUP,
+                libc::SIGINT,
+                libc::SIGQUIT,
+                libc::SIGTERM,
+            ] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+            let mut worst = libc::ENOENT;
+            for candidate in &laid.candidates {
+                libc::execve(candidate.as_ptr(), laid.argv.as_ptr(), laid.env.as_ptr());
+                match *libc::__errno_location() {
+                    libc::ENOENT | libc::ENOTDIR => {}
+                    error => {
+                        worst = error;
+                        if error != libc::EACCES {
+                            break;
+                        }
+                    }
+                }
+            }
+            *libc::__errno_location() = worst;
+            fail(Stage::Exec)
+        }
+    }
+}
+
+impl Gate {
+    /// The child's side: waits for the word to run. False where it never comes, or where whoever gave it is gone: nobody would
+    /// hold the command.
+    fn pass(self) -> bool {
+        let mut word = 0_u8;
+        // SAFETY: descriptors of our own, and a byte of this frame. Our own copy of the holder's end would keep the gate from
+        // ever closing on us.
+        unsafe {
+            libc::close(self.ours);
+            libc::read(self.theirs, (&raw mut word).cast(), 1) == 1 && libc::getppid() == self.holder
+        }
+    }
+
+    /// The child's side: says what went wrong.
+    fn report(self, stage: Stage, error: i32) {
+        let error = error.to_le_bytes();
+        let bytes = [stage as u8, error[0], error[1], error[2], error[3]];
+        // SAFETY: five bytes of this frame.
+        unsafe { libc::write(self.theirs, bytes.as_ptr().cast(), bytes.len()) };
     }
 }
 
 impl Child {
     /// Says that the command may run.
-    pub(crate) fn release(&self) {
+    pub(crate) fn release(&mut self) {
         // A child that failed already does not hear it, but what it had to say is there to read.
-        let _ = rustix::io::write(&self.gate, &[1]);
+        self.heard = rustix::io::write(&self.gate, &[1]).is_ok();
     }
 
     /// What is readable once it is known whether the command runs.
@@ -197,11 +259,14 @@ impl Child {
         let told = rustix::io::retry_on_intr(|| rustix::io::read(&self.gate, &mut report));
         // The gate closes by itself at exec: no report is good news.
         match told {
-            Ok(0) => {
+            Ok(0) if self.heard => {
                 let pidfd = self.pidfd.take();
                 pidfd
                     .map(|pidfd| (self.pid, pidfd))
                     .ok_or_else(|| Failure::new(Code::Internal, "there is no child"))
+            }
+            Ok(0) | Err(rustix::io::Errno::CONNRESET) => {
+                Err(Failure::new(Code::Internal, "the command was killed before it ran"))
             }
             Ok(_) => {
                 let error = i32::from_le_bytes([report[1], report[2], report[3], report[4]]);
@@ -287,25 +352,19 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Wider than the type that the libc crate gives it.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// What `clone3` wants for a child with a pidfd, born into a cgroup where one is given: moving a process there later
-/// would cost milliseconds.
-pub(super) fn clone_args(cgroup: Option<RawFd>, pidfd: *mut RawFd) -> libc::clone_args {
+/// Forks by `clone3`: a child with a pidfd, in a cgroup from the first where one is given. Moving a process there later costs
+/// milliseconds, and until then it would be in ours.
+fn clone(cgroup: Option<RawFd>) -> io::Result<(i32, Option<OwnedFd>)> {
+    let mut pidfd: RawFd = -1;
     // SAFETY: all-zero is a legal value of this plain struct.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
     args.flags = libc::CLONE_PIDFD as u64;
     args.exit_signal = libc::SIGCHLD as u64;
-    args.pidfd = pidfd as u64;
+    args.pidfd = &raw mut pidfd as u64;
     if let Some(fd) = cgroup {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = fd as u64;
     }
-    args
-}
-
-/// Forks by that.
-fn clone(cgroup: Option<RawFd>) -> io::Result<(i32, Option<OwnedFd>)> {
-    let mut pidfd: RawFd = -1;
-    let mut args = clone_args(cgroup, &raw mut pidfd);
     let size = std::mem::size_of::<libc::clone_args>();
     // SAFETY: without CLONE_VM this is a fork; this process has one thread, so no lock is held by another.
     match unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size) } {
@@ -313,80 +372,6 @@ fn clone(cgroup: Option<RawFd>) -> io::Result<(i32, Option<OwnedFd>)> {
         // SAFETY: the kernel has just made this descriptor for us.
         pid if pid > 0 => Ok((pid as i32, Some(unsafe { OwnedFd::from_raw_fd(pidfd) }))),
         _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// The child's side: never returns. It passes once it has its session, its terminal and its directory, and reports what
-/// goes wrong: a stage, and the system's error.
-unsafe fn child(
-    command: &Command<'_>,
-    laid: &Laid,
-    pass: impl FnOnce() -> bool,
-    report: impl FnOnce(Stage, i32),
-) -> ! {
-    let fail = |stage: Stage| -> ! {
-        // SAFETY: reads errno; then the process ends.
-        unsafe {
-            report(stage, *libc::__errno_location());
-            libc::_exit(127)
-        }
-    };
-    // SAFETY: only async-signal-safe calls, on pointers that were made before the fork.
-    unsafe {
-        libc::setsid();
-        let [input, output, error] = command.stdio;
-        if command.control_terminal && libc::ioctl(input, libc::TIOCSCTTY, 0) < 0 {
-            fail(Stage::Terminal);
-        }
-        // Through high numbers first, so that none is overwritten before it was copied.
-        let high = [
-            libc::fcntl(input, libc::F_DUPFD_CLOEXEC, 10),
-            libc::fcntl(output, libc::F_DUPFD_CLOEXEC, 10),
-            libc::fcntl(error, libc::F_DUPFD_CLOEXEC, 10),
-        ];
-        for (number, from) in high.into_iter().enumerate() {
-            if libc::dup2(from, number as i32) < 0 {
-                fail(Stage::Terminal);
-            }
-        }
-        if libc::chdir(command.dir.as_ptr()) < 0 {
-            fail(Stage::Directory);
-        }
-        // Deaf to all but the last signal until then: in the memory of another, to end at any point would be to leave
-        // it as it happens to be.
-        if !pass() {
-            libc::_exit(127);
-        }
-        libc::umask(command.umask as libc::mode_t);
-        if let Some(soft) = command.descriptors {
-            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
-                limit.rlim_cur = soft.min(limit.rlim_max);
-                libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-            }
-        }
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        for signal in [libc::SIGPIPE, libc::SIGCHLD, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM]
-        {
-            libc::signal(signal, libc::SIG_DFL);
-        }
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-        let mut worst = libc::ENOENT;
-        for candidate in &laid.candidates {
-            libc::execve(candidate.as_ptr(), laid.argv.as_ptr(), laid.env.as_ptr());
-            match *libc::__errno_location() {
-                libc::ENOENT | libc::ENOTDIR => {}
-                error => {
-                    worst = error;
-                    if error != libc::EACCES {
-                        break;
-                    }
-                }
-            }
-        }
-        *libc::__errno_location() = worst;
-        fail(Stage::Exec)
     }
 }
 
@@ -399,6 +384,15 @@ fn split(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn pointers(bytes: &[u8]) -> Vec<*const libc::c_char> {
     let strings = bytes.split_inclusive(|b| *b == 0).filter(|string| string.ends_with(b"\0"));
     strings.map(|string| string.as_ptr().cast()).chain([ptr::null()]).collect()
+}
+
+/// Says whether there is a program of the first word, for whoever has another stand between it and the kernel's own word.
+pub(crate) fn look_for(argv: &[u8], env: &[u8], dir: &CString) -> Result<(), Failure> {
+    use std::os::unix::ffi::OsStrExt;
+    let program = split(argv).next().unwrap_or_default();
+    let dir = std::path::Path::new(std::ffi::OsStr::from_bytes(dir.as_bytes()));
+    let there = |path: CString| dir.join(std::ffi::OsStr::from_bytes(path.as_bytes())).exists();
+    if candidates(program, env).into_iter().any(there) { Ok(()) } else { Err(not_found(program)) }
 }
 
 /// The paths to try: the program itself where it has a slash, else one for each directory of the command's PATH.
@@ -447,5 +441,72 @@ mod tests {
         assert_eq!(found, ["/a/x", "./x", "/b/x"]);
         assert_eq!(candidates(b"./x", b"PATH=/a\0").len(), 1);
         assert!(candidates(b"", b"PATH=/a\0").is_empty());
+    }
+
+    /// A shell that writes a word to its standard output.
+    fn shell<'a>(argv: &'a [u8], to: &OwnedFd, channel: Option<RawFd>) -> Command<'a> {
+        let to = to.as_raw_fd();
+        Command {
+            argv,
+            env: b"PATH=/usr/bin:/bin\0",
+            dir: CString::from(c"/"),
+            stdio: [to, to, to],
+            control_terminal: false,
+            cgroup: None,
+            umask: 0o077,
+            descriptors: None,
+            channel,
+        }
+    }
+
+    fn all_of(from: OwnedFd) -> String {
+        std::io::read_to_string(std::fs::File::from(from)).unwrap()
+    }
+
+    #[test]
+    fn a_command_waits_at_its_gate() {
+        let (from, to) = std::io::pipe().unwrap();
+        let (from, to) = (OwnedFd::from(from), OwnedFd::from(to));
+        let mut child = shell(b"sh\0-c\0echo ran\0", &to, None).fork().unwrap();
+        drop(to);
+        let mut fds = [rustix::event::PollFd::new(&from, rustix::event::PollFlags::IN)];
+        let moment = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+        assert_eq!(rustix::event::poll(&mut fds, Some(&moment)), Ok(0), "it did not wait");
+        child.release();
+        let (pid, _) = child.outcome().unwrap();
+        assert_eq!(all_of(from), "ran\n");
+        children::reap(pid);
+    }
+
+    #[test]
+    fn a_child_that_is_killed_at_its_gate_is_no_success() {
+        for released in [false, true] {
+            let (from, to) = std::io::pipe().unwrap();
+            let (from, to) = (OwnedFd::from(from), OwnedFd::from(to));
+            let mut child = shell(b"sh\0-c\0echo ran\0", &to, None).fork().unwrap();
+            drop(to);
+            let pidfd = child.pidfd.as_ref().unwrap();
+            // Stopped first, so that it has not read the word when it dies.
+            let signal = if released { libc::SIGSTOP } else { libc::SIGKILL };
+            proc::signal(pidfd, signal).unwrap();
+            let options = rustix::process::WaitIdOptions::STOPPED
+                | rustix::process::WaitIdOptions::EXITED
+                | rustix::process::WaitIdOptions::NOWAIT;
+            rustix::process::waitid(rustix::process::WaitId::PidFd(pidfd.as_fd()), options).unwrap();
+            child.release();
+            proc::signal(child.pidfd.as_ref().unwrap(), libc::SIGKILL).unwrap();
+            let failure = child.outcome().unwrap_err();
+            assert_eq!(failure.message, "the command was killed before it ran");
+            assert_eq!(all_of(from), "");
+        }
+    }
+
+    #[test]
+    fn one_that_nobody_lets_run_never_runs() {
+        let (from, to) = std::io::pipe().unwrap();
+        let (from, to) = (OwnedFd::from(from), OwnedFd::from(to));
+        let child = shell(b"sh\0-c\0echo ran\0", &to, None).fork().unwrap();
+        drop((child, to));
+        assert_eq!(all_of(from), "");
     }
 }

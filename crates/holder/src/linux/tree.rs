@@ -7,15 +7,25 @@ use rustix::process::{Pid, PidfdFlags};
 use wharf_model::ProcessIdentity;
 
 use super::cgroup::Group;
+use super::orphans::Orphans;
 use super::{children, proc};
 
 /// The processes of a session. Whoever holds it is their subreaper, or has taken them over from one.
 pub(crate) struct Tree {
     pub(crate) group: Group,
-    /// Where the processes are not our descendants: the command, and the mark by which its own are known.
-    pub(crate) foreign: Option<(ProcessIdentity, String)>,
+    /// Where the processes are not our descendants.
+    pub(crate) foreign: Option<Foreign>,
     /// Whether they are somebody else's: they may be signalled, and are never ended.
     pub(crate) guest: bool,
+}
+
+/// By what processes are known that another was the parent of.
+pub(crate) struct Foreign {
+    pub(crate) command: ProcessIdentity,
+    /// The mark in their variables.
+    pub(crate) token: String,
+    /// What the other left without a parent, where somebody took it in.
+    pub(crate) orphans: Option<Orphans>,
 }
 
 impl Tree {
@@ -33,10 +43,16 @@ impl Tree {
     }
 
     fn kin(&self) -> Vec<(i32, u64)> {
-        let Some((command, token)) = &self.foreign else {
+        let Some(Foreign { command, token, orphans }) = &self.foreign else {
             return proc::descendants(std::process::id() as i32).unwrap_or_default();
         };
         let mut kin = Vec::new();
+        for (pid, start) in orphans.as_ref().map(Orphans::look).unwrap_or_default() {
+            if proc::stat(pid).is_ok_and(|stat| stat.start == start && stat.lives()) {
+                kin.push((pid, start));
+                kin.extend(proc::descendants(pid).unwrap_or_default());
+            }
+        }
         if proc::stat(command.pid).is_ok_and(|stat| stat.start == command.start && stat.lives()) {
             kin.push((command.pid, command.start));
             kin.extend(proc::descendants(command.pid).unwrap_or_default());
@@ -52,14 +68,7 @@ impl Tree {
             return 0;
         }
         let members = self.members();
-        for (pid, pidfd) in &members {
-            let _ = proc::signal(pidfd, libc::SIGTERM);
-            if tty && proc::prefers_hangup(*pid) {
-                let _ = proc::signal(pidfd, libc::SIGHUP);
-            }
-            // A stopped process would not hear of it.
-            let _ = proc::signal(pidfd, libc::SIGCONT);
-        }
+        terminate(&members, tty);
         members.len() as u32
     }
 
@@ -99,9 +108,16 @@ impl Tree {
         }
     }
 
-    /// Reaps what has ended: pids and wait statuses.
+    /// Whether there may be processes of the session that nobody can find: its holder was killed, and whom it was the parent of
+    /// is not known.
+    pub(crate) fn is_unsure(&self) -> bool {
+        let foreign = self.foreign.as_ref().filter(|_| !self.guest);
+        foreign.is_some_and(|foreign| !foreign.orphans.as_ref().is_some_and(Orphans::are_all_known))
+    }
+
+    /// Reaps what has ended, and hears what was stopped or goes on: pids and wait statuses.
     pub(crate) fn reap() -> Vec<(i32, i32)> {
-        std::iter::from_fn(children::wait_any).collect()
+        std::iter::from_fn(children::next_change).collect()
     }
 
     /// Whether nothing is left. Call [`Tree::reap`] before it.
@@ -112,8 +128,20 @@ impl Tree {
     }
 }
 
+/// Asks processes to end.
+pub(crate) fn terminate(members: &[(i32, OwnedFd)], tty: bool) {
+    for (pid, pidfd) in members {
+        let _ = proc::signal(pidfd, libc::SIGTERM);
+        if tty && proc::prefers_hangup(*pid) {
+            let _ = proc::signal(pidfd, libc::SIGHUP);
+        }
+        // A stopped process would not hear of it.
+        let _ = proc::signal(pidfd, libc::SIGCONT);
+    }
+}
+
 /// A pidfd of the process that had this pid and start time.
-fn open(pid: i32, start: u64) -> Option<OwnedFd> {
+pub(crate) fn open(pid: i32, start: u64) -> Option<OwnedFd> {
     let pidfd = rustix::process::pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     proc::stat(pid).is_ok_and(|stat| stat.start == start).then_some(pidfd)
 }

@@ -5,23 +5,21 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
-use rustix::pipe::{PipeFlags, SpliceFlags};
+use rustix::pipe::PipeFlags;
 use rustix::pty::OpenptFlags;
 use rustix::termios::{LocalModes, Winsize};
 use wharf_log::{Stream, Writer};
 use wharf_model::{Failure, Size};
 
+use super::filling::fill;
 use super::input::Done;
 use super::pane::Pane;
 use crate::wire::{Duplicate, Pending};
 
 /// The most that one round moves before others get their turn.
-const ROUND: usize = 64 << 10;
-/// What a terminal hands over at once at most; less means that it had no more.
-const TERMINAL_READ: usize = 4_000;
-
+pub(super) const ROUND: usize = 64 << 10;
 /// What a terminal is asked for at once.
-const PAGE: usize = 4 << 10;
+pub(super) const PAGE: usize = 4 << 10;
 
 /// What output comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,7 +182,7 @@ impl Channel {
     /// How much may be typed now, where the terminal itself does not say when it is full.
     pub(super) fn room(&mut self, waiting: usize) -> usize {
         let Self::Pane(_) = self else { return usize::MAX };
-        let canonical = self.modes().is_ok_and(|modes| modes.contains(LocalModes::ICANON));
+        let canonical = self.is_canonical();
         let Self::Pane(pane) = self else { return usize::MAX };
         pane.room(waiting, canonical)
     }
@@ -228,6 +226,11 @@ impl Channel {
         }
     }
 
+    /// Whether this is a terminal in line mode.
+    pub(super) fn is_canonical(&self) -> bool {
+        self.modes().is_ok_and(|modes| modes.contains(LocalModes::ICANON))
+    }
+
     /// Whether this is a terminal.
     pub(super) fn is_tty(&self) -> bool {
         matches!(self, Self::Tty { .. } | Self::Pane(_))
@@ -237,7 +240,7 @@ impl Channel {
     pub(super) fn pump(&mut self, source: Source, log: &mut Writer, now: u64) -> io::Result<Moved> {
         match self {
             Self::Tty { master, pipe, in_pipe, left, .. } => {
-                let over = fill(master, &pipe.1, in_pipe);
+                let over = fill(master, &pipe.1, in_pipe)?;
                 *left = over.is_none();
                 let over = over.unwrap_or(Moved::Nothing);
                 let mut moved = 0;
@@ -281,22 +284,45 @@ impl Channel {
         matches!(self, Self::Tty { left: true, .. })
     }
 
-    /// Throws away what waits for the log, when there is no room for it. Returns how much that was.
-    pub(super) fn discard(&mut self, source: Source) -> io::Result<usize> {
-        let mut scratch = [0_u8; PAGE];
-        match self {
-            Self::Tty { in_pipe: 0, .. } => Ok(0),
-            Self::Tty { pipe, in_pipe, .. } => {
-                let n = rustix::io::read(&pipe.0, &mut scratch)?;
-                *in_pipe = in_pipe.saturating_sub(n);
-                Ok(n)
-            }
+    /// Throws away what waits for the log, when there is no room for it. Returns how much that was. `lost` is told first:
+    /// who is killed in between has declared lost what is still there, and not lost what nobody declared.
+    pub(super) fn discard(
+        &mut self,
+        source: Source,
+        mut lost: impl FnMut(usize),
+    ) -> rustix::io::Result<usize> {
+        let (fd, waiting) = match self {
+            Self::Tty { pipe, in_pipe, .. } => (&pipe.0, *in_pipe),
             Self::Pipes { stdout, stderr, .. } => {
                 let fd = if source == Source::Out { stdout } else { stderr };
-                fd.as_ref().map_or(Ok(0), |fd| Ok(rustix::io::read(fd, &mut scratch)?))
+                let Some(fd) = fd else { return Ok(0) };
+                (&*fd, rustix::io::ioctl_fionread(&*fd)? as usize)
             }
-            Self::Pane(pane) => Ok(pane.discard(&mut scratch)),
+            // It is in our own memory, or in that of a program that ends with us.
+            Self::Pane(pane) => {
+                let n = pane.discard(&mut [0_u8; PAGE]);
+                if n > 0 {
+                    lost(n);
+                }
+                return Ok(n);
+            }
+        };
+        if waiting == 0 {
+            return Ok(0);
         }
+        lost(waiting);
+        let (mut scratch, mut left) = ([0_u8; PAGE], waiting);
+        while left > 0 {
+            let wanted = left.min(PAGE);
+            match rustix::io::read(fd, &mut scratch[..wanted])? {
+                0 => break,
+                n => left -= n,
+            }
+        }
+        if let Self::Tty { in_pipe, .. } = self {
+            *in_pipe = 0;
+        }
+        Ok(waiting)
     }
 
     /// Sets the terminal's size; the kernel tells the application.
@@ -343,43 +369,6 @@ impl Channel {
             }
         }
     }
-}
-
-/// Moves from the terminal to the pipe until the terminal has no more, for now or for ever; none where the pipe
-/// was full before that.
-fn fill(master: &OwnedFd, pipe: &OwnedFd, in_pipe: &mut usize) -> Option<Moved> {
-    while *in_pipe < ROUND {
-        // More would not come at once, and the kernel allocates pages for all that is asked for.
-        let wanted = (ROUND - *in_pipe).min(PAGE);
-        match rustix::pipe::splice(master, None, pipe, None, wanted, SpliceFlags::NONBLOCK) {
-            Ok(n @ 1..) => {
-                *in_pipe += n;
-                if n < TERMINAL_READ {
-                    return Some(Moved::Nothing);
-                }
-            }
-            Err(rustix::io::Errno::INTR) => {}
-            // A kernel that cannot do it for terminals.
-            Err(rustix::io::Errno::INVAL) => match copy(master, pipe) {
-                Ok(n @ 1..) => *in_pipe += n,
-                _ => return Some(Moved::Nothing),
-            },
-            // The terminal hung up; our own copy of the other side makes that rare.
-            Err(rustix::io::Errno::IO) => return Some(Moved::Over),
-            Ok(0) | Err(rustix::io::Errno::AGAIN) => return Some(Moved::Nothing),
-            // Out of memory, say: it is tried again.
-            Err(_) => return None,
-        }
-    }
-    None
-}
-
-/// Moves a piece through our own memory.
-fn copy(master: &OwnedFd, pipe: &OwnedFd) -> rustix::io::Result<usize> {
-    let mut bytes = [0_u8; 4 << 10];
-    let n = rustix::io::read(master, &mut bytes)?;
-    // There is room: less than a pipe holds is in it.
-    rustix::io::write(pipe, &bytes[..n])
 }
 
 /// The other side of a terminal, without a path: it works in any mount namespace.

@@ -12,6 +12,7 @@ use super::peer::Peer;
 use super::record;
 use crate::frame::{self, Kind};
 use crate::linux::events::Events;
+use crate::linux::own;
 
 /// How long the last bytes may take to reach slow peers once the session is over.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -33,12 +34,9 @@ impl Holder {
                 }
             }
         }
-        // What cannot be kept is a gap like any other.
-        for source in [Source::Out, Source::Err] {
-            while let Ok(n @ 1..) = self.channel.discard(source) {
-                self.log.skip(n as u64);
-            }
-        }
+        // Whoever was killed for want of memory was so before the end.
+        self.look_for_trouble(true);
+        self.let_go();
         let _ = self.log.mark(Mark::Time, micros());
         // Nobody can connect from here on. The socket's file stays until the session is removed or starts again: it
         // would only be one more deleted file, and a file system looks past those for each new one.
@@ -49,14 +47,20 @@ impl Holder {
             // It was let go, and what was passed through lives on.
             (record.code, record.signal) = (None, None);
         }
+        let mut brief = false;
         let written = (0..20).any(|attempt| {
             if attempt > 0 {
                 std::thread::sleep(Duration::from_millis(50));
             }
-            record::write_exit(&self.home, &record).is_ok()
+            let whole = record::write_exit(&self.home, &record);
+            if attempt == 0 && whole.is_err() {
+                // First of all it must outlive us, in whatever form.
+                brief = record::write_exit_in_brief(&self.home, &record).is_ok();
+            }
+            whole.is_ok()
         });
-        if !written {
-            eprintln!("wharf-holder: cannot write the exit record in {}", self.home.display());
+        if !written && !brief {
+            own::say(format_args!("cannot write the exit record in {}", self.home.display()));
         }
         self.tree.group.remove();
         let json = serde_json::to_vec(&record)?;

@@ -150,12 +150,14 @@ impl Ending {
             signal,
             // Also where a shell stood between: it hands on that what it ran was killed.
             oom: self.reason == Reason::Exited && code != Some(0) && tree.group.oom_kills() > 0,
+            limit: wharf_boundary::limits::behind_end(code, signal).filter(|_| self.reason == Reason::Exited),
             reason: self.reason,
             by: self.by.clone(),
             started,
             ended,
             leftovers: self.leftovers,
             survivors: if !self.given_up || tree.is_empty() { 0 } else { tree.members().len() as u32 },
+            unsure: tree.is_unsure(),
             ..ExitRecord::default()
         }
     }

@@ -7,15 +7,20 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use wharf_log::{Mark, Writer};
-use wharf_model::{Failure, Millis, ProcessIdentity, Reason, Size};
+use wharf_model::{Failure, Millis, ProcessIdentity, Reason, Size, Text};
 
 use super::channel::{Channel, Source};
 use super::ending::Ending;
+use super::forsaken::Forsaken;
 use super::input::Input;
 use super::loan::Loan;
 use super::peer::{Peer, Role};
+use super::standing::{Ours, Standing};
+use super::trouble::Trouble;
 use crate::frame::Kind;
+use crate::line::Line;
 use crate::linux::events::{self, Event, Events, Interest};
+use crate::linux::origin::Outside;
 use crate::linux::spawn::Child;
 use crate::linux::tree::Tree;
 use crate::linux::{self, children};
@@ -28,6 +33,7 @@ pub(super) const OUT: u64 = 2;
 pub(super) const ERR: u64 = 3;
 pub(super) const SINK: u64 = 4;
 pub(super) const COMMAND: u64 = 5;
+pub(super) const MEMORY: u64 = 6;
 pub(super) const PEERS: u64 = 16;
 pub(super) const EXECS: u64 = 1 << 62;
 
@@ -39,8 +45,11 @@ const REAP_PATIENCE: Duration = Duration::from_secs(2);
 const OWN_GRACE: Millis = Millis(5_000);
 
 /// A session and all that belongs to it.
+#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 pub(super) struct Holder {
     pub(super) home: PathBuf,
+    /// Whether we are in a container.
+    pub(super) room: bool,
     pub(super) events: Events,
     pub(super) signals: OwnedFd,
     pub(super) listener: Option<UnixListener>,
@@ -54,18 +63,27 @@ pub(super) struct Holder {
     pub(super) umask: u32,
     pub(super) descriptors: Option<u64>,
     pub(super) execs: Vec<Exec>,
+    pub(super) forsaken: Vec<Forsaken>,
     pub(super) peers: Vec<Peer>,
+    /// Who is known to be outside of all sessions.
+    pub(super) outside: Outside,
     pub(super) next_peer: u64,
     pub(super) input: Input,
     /// Who has the terminal itself.
     pub(super) loan: Option<Loan>,
     pub(super) ending: Ending,
     pub(super) last_input: Option<Millis>,
+    /// What was typed and not submitted.
+    pub(super) line: Line,
+    /// What programs were last told of that.
+    pub(super) told_line: (Option<bool>, bool),
     /// When programs were last told of input.
     pub(super) told_input: Option<Instant>,
     /// Since when the disk has been full.
     pub(super) full: Option<Instant>,
     pub(super) dropped: u64,
+    /// What befell the command and did not end it.
+    pub(super) trouble: Trouble,
     /// Since when the command has been dead without its status being known.
     pub(super) unreaped: Option<Instant>,
     pub(super) scratch: Vec<u8>,
@@ -76,6 +94,13 @@ pub(super) struct Holder {
     pub(super) deaf: Option<Instant>,
     /// What is known of what the command passes through, where it only does that.
     pub(super) through: Option<Through>,
+    /// The session's own channel: the end outside, which whoever is our daemon answers on, and the one inside, for
+    /// further commands. We keep both, so that it outlives every daemon, and say nothing on it ourselves.
+    pub(super) channels: Option<(OwnedFd, OwnedFd)>,
+    /// What a further command begins with.
+    pub(super) enter: Vec<Text>,
+    /// Whether further commands get the `HOME` that our place gave us.
+    pub(super) place_home: bool,
 }
 
 /// A further command that runs.
@@ -114,12 +139,13 @@ impl Holder {
         if self.tree.foreign.is_some() {
             self.events.add(&self.pidfd, COMMAND, Interest::READ)?;
         }
+        self.watch_for_trouble();
         Ok(())
     }
 
     /// Takes a connection in.
-    pub(super) fn welcome(&mut self, socket: UnixStream) -> io::Result<u64> {
-        let peer = Peer::new(self.next_peer, socket)?;
+    pub(super) fn welcome(&mut self, socket: UnixStream, standing: Standing) -> io::Result<u64> {
+        let peer = Peer::new(self.next_peer, socket, standing)?;
         self.events.add(peer.fd(), PEERS + peer.id, peer.interest)?;
         self.next_peer += 1;
         let id = peer.id;
@@ -159,6 +185,10 @@ impl Holder {
             if self.recall_ends().is_some_and(|ends| Instant::now() > ends) {
                 self.feed();
             }
+            if !self.forsaken.is_empty() {
+                self.end_forsaken();
+            }
+            self.look_for_trouble(false);
             self.look_at_pane();
             self.settle_peers();
             if self.ending.step(&self.tree, self.channel.is_tty(), self.unreaped.is_some()) {
@@ -176,8 +206,9 @@ impl Holder {
             _ => None,
         };
         let more = (self.full.is_none() && self.channel.has_more()).then(Instant::now);
-        let recall = self.recall_ends();
-        [ending, disk, status, input, self.deaf, more, recall].into_iter().flatten().min()
+        let (recall, forsaken) = (self.recall_ends(), self.forsaken_end());
+        let trouble = self.next_look_for_trouble();
+        [ending, disk, status, input, self.deaf, more, recall, forsaken, trouble].into_iter().flatten().min()
     }
 
     fn on(&mut self, event: Event) {
@@ -191,6 +222,7 @@ impl Holder {
                 self.events.remove(&self.pidfd);
                 self.unreaped = Some(Instant::now());
             }
+            MEMORY => self.on_memory(),
             token if token >= EXECS => self.on_exec_news((token - EXECS) as i32),
             token if token >= PEERS => self.on_peer(token - PEERS, event.readable),
             _ => {}
@@ -215,11 +247,18 @@ impl Holder {
         }
     }
 
-    fn accept(&mut self) {
+    pub(super) fn accept(&mut self) {
         while let Some(listener) = &self.listener {
             match listener.accept() {
-                // Refused quietly: gone already.
-                Ok((socket, _)) => drop(self.welcome(socket)),
+                Ok((socket, _)) => {
+                    let ours = Ours { home: &self.home, command: &self.command, room: self.room };
+                    let standing = Standing::of(&socket, &ours, &mut self.outside);
+                    match standing.has_room(self.peers.len()) {
+                        // One that cannot be taken in is gone already.
+                        Ok(()) => drop(self.welcome(socket, standing)),
+                        Err(full) => Peer::turn_away(&socket, &full),
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // Out of descriptors. It would be told again and again.
                 Err(_) => {
@@ -243,7 +282,8 @@ impl Holder {
     fn on_signals(&mut self) {
         while let Some(signal) = events::next_signal(&self.signals) {
             match signal {
-                libc::SIGCHLD | libc::SIGHUP => {}
+                libc::SIGCHLD => {}
+                libc::SIGHUP => self.look_at_files(),
                 _ => {
                     let request = StopRequest {
                         grace: OWN_GRACE,
@@ -255,6 +295,10 @@ impl Holder {
             }
         }
         for (pid, status) in Tree::reap() {
+            if children::lives(status) {
+                self.on_halt(pid, status);
+                continue;
+            }
             let (code, signal) = children::decode(status);
             if pid == self.command.pid && self.tree.foreign.is_none() {
                 self.ending.command_ended(code, signal, now());
@@ -282,7 +326,11 @@ impl Holder {
         self.events.remove(child.gate());
         let (peer, seq) = (self.execs[at].peer, self.execs[at].seq);
         match (child.outcome(), self.execs[at].status) {
-            (Ok(_), None) => {}
+            (Ok(_), None) => {
+                if !self.peers.iter().any(|one| one.id == peer) {
+                    self.forsake(peer);
+                }
+            }
             (Ok(_), Some(code)) => {
                 self.execs.swap_remove(at);
                 self.answer(peer, Kind::Ack, seq, &code.to_le_bytes());
@@ -351,9 +399,10 @@ impl Holder {
         let peer = self.peers.swap_remove(at);
         self.events.remove(peer.fd());
         self.input.forget(id);
+        self.forsake(id);
         self.on_return(id, &[]);
         self.watch_sink(self.input.waiting() > 0);
-        if peer.role == Role::Attach {
+        if peer.role != Role::Program {
             self.news();
         }
     }
@@ -382,12 +431,17 @@ impl Holder {
     }
 
     pub(super) fn duplicates(&self) -> Vec<(crate::wire::Duplicate, BorrowedFd<'_>)> {
-        // A terminal that another program holds ends with us: it would be of no use to a successor.
+        use crate::wire::Duplicate;
+        let outside = self.channels.iter().map(|(outside, _)| (Duplicate::ChannelOutside, outside.as_fd()));
+        // A terminal that another program holds ends with us: it would be of no use to a successor. What the session has to
+        // tell, somebody must hear all the same.
         if matches!(self.channel, Channel::Pane(_)) {
-            return Vec::new();
+            return outside.collect();
         }
+        let inside = self.channels.iter().map(|(_, inside)| (Duplicate::ChannelInside, inside.as_fd()));
         let mut all = self.channel.duplicates();
-        all.push((crate::wire::Duplicate::Command, self.pidfd.as_fd()));
+        all.extend(outside.chain(inside));
+        all.push((Duplicate::Command, self.pidfd.as_fd()));
         all
     }
 }

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use crate::line::Line;
+
 /// The most that may wait: what would exceed it is refused whole, and nothing of it is typed.
 pub(super) const MOST: usize = 1 << 20;
 
@@ -44,12 +46,13 @@ impl Input {
         self.waiting
     }
 
-    /// Writes what the terminal takes now, and no more than there is room for. An error means that nobody will ever
+    /// Writes what the terminal takes now, and no more than there is room for. `canonical`: whether it is in line mode. An error means that nobody will ever
     /// read.
     pub(super) fn write(
         &mut self,
         sink: BorrowedFd<'_>,
         mut room: usize,
+        (line, canonical): (&mut Line, bool),
         done: &mut Vec<Done>,
     ) -> io::Result<()> {
         while let Some(item) = self.items.front_mut() {
@@ -60,6 +63,7 @@ impl Input {
                 }
                 match rustix::io::write(sink, &piece[..piece.len().min(room)]) {
                     Ok(n @ 1..) => {
+                        line.typed(&piece[..n], canonical);
                         room -= n;
                         item.written += n;
                         self.waiting -= n;

@@ -4,13 +4,18 @@ use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use wharf_model::{Code, Failure};
 
 use super::relay;
+use crate::client::TALKS;
 use crate::frame::{Decoder, Kind};
 use crate::linux::{self, own};
+use crate::pace::Pace;
 
+/// The request of the frame that asks for a command: each caller has one.
+const SEQ: u32 = 1;
 /// What our code is where the command did not run; why is told on standard error, after the mark.
 const REFUSED: u8 = 125;
 
@@ -35,11 +40,13 @@ fn ask(socket: &Path, mark: &str) -> Result<u8, Failure> {
     let stdio = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
     let went = linux::send(holder.as_fd(), &[IoSlice::new(&frame)], &stdio).map_err(failed)?;
     (&holder).write_all(&frame[went..]).map_err(failed)?;
-    let (mut frames, mut buffer) = (Decoder::default(), [0; 4 << 10]);
+    let (mut frames, mut buffer) = (Decoder::of_answers(), [0; 4 << 10]);
+    // The holder may be somebody else by now: one who talks on and on is not heard out.
+    let mut pace = Pace::new(Instant::now());
     loop {
         while let Some((header, payload)) = frames.next().map_err(failed)? {
             match Kind::known(header.kind) {
-                Some(Kind::Ack) if header.seq != 0 => {
+                Some(Kind::Ack) if header.seq == SEQ => {
                     let code = payload.first_chunk().map_or(i32::from(REFUSED), |b| i32::from_le_bytes(*b));
                     return Ok((code & 0xff) as u8);
                 }
@@ -48,7 +55,16 @@ fn ask(socket: &Path, mark: &str) -> Result<u8, Failure> {
                     return Err(failure.unwrap_or_else(|error| failed(error.into())));
                 }
                 Some(Kind::Exit) => return Err(over()),
-                _ => {}
+                // No holder answers so: somebody else does, and may never say more.
+                _ if header.seq == SEQ => {
+                    return Err(Failure::new(Code::Unreachable, "the holder's answer is odd"));
+                }
+                other => {
+                    pace.spend(other, payload.len());
+                    if pace.pause(Instant::now).is_some() {
+                        return Err(Failure::new(Code::Unreachable, TALKS));
+                    }
+                }
             }
         }
         match (&holder).read(&mut buffer) {

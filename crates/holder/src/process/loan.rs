@@ -49,6 +49,10 @@ impl Holder {
     pub(super) fn typed_past_us(&mut self, id: u64, payload: &[u8]) {
         let at = payload.first_chunk().map(|bytes| Millis(u64::from_le_bytes(*bytes)));
         if self.loan.as_ref().is_some_and(|loan| loan.peer == id) {
+            // Older clients do not say whether their line was ended.
+            if let Some(mark) = payload.get(8) {
+                self.line.told(*mark);
+            }
             // A clock that was set back makes nothing younger than it is.
             self.typed(at.filter(|at| at.0 > 0).unwrap_or_else(now).min(now()));
         }
@@ -56,7 +60,7 @@ impl Holder {
 
     /// Takes the terminal back from a peer, and types what has waited for that.
     pub(super) fn on_return(&mut self, id: u64, payload: &[u8]) {
-        if payload.iter().any(|byte| *byte != 0) {
+        if payload.iter().take(8).any(|byte| *byte != 0) {
             self.typed_past_us(id, payload);
         }
         if self.loan.take_if(|loan| loan.peer == id).is_some() {

@@ -1,15 +1,19 @@
 //! The nursery: a process that has all of the program in memory and forks a holder in microseconds.
 //!
 //! Its standard input is a socket. Each descriptor that arrives on it becomes the first connection of a new
-//! holder. When the socket ends, the nursery ends; holders live on.
+//! holder. When the socket ends, the nursery ends; holders live on. Its standard output is a socket too: who asks there is told
+//! of the orphans of holders that were killed.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::ExitCode;
 
-use super::{keep, lend, one, relay, seat, start};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::orphanage::Orphanage;
+use super::{keep, lend, one, recall, relay, seat, start};
 use crate::linux::cgroup::Hierarchies;
-use crate::linux::{self, own, proc};
+use crate::linux::{self, events, own, proc};
 
 /// What every holder of this nursery starts with.
 pub(super) struct Nest {
@@ -17,6 +21,8 @@ pub(super) struct Nest {
     pub(super) cgroups: Hierarchies,
     /// The mask that we were started with: ours to give back to commands.
     pub(super) umask: u32,
+    /// The way to the nursery, where there is one: it knows what holders left that were killed.
+    pub(super) door: Option<OwnedFd>,
 }
 
 /// Runs `wharf-holder nursery`, `wharf-holder one SOCKET [shared]`, what a container of another host runs, or what a
@@ -26,7 +32,7 @@ pub fn main() -> ExitCode {
     let said = |ended: io::Result<()>| match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("wharf-holder: {error}");
+            own::say(format_args!("{error}"));
             ExitCode::FAILURE
         }
     };
@@ -41,6 +47,7 @@ pub fn main() -> ExitCode {
             said(relay::relay(socket.as_ref(), early.is_some_and(|word| word == "early")))
         }
         (Some("lend"), Some(socket), Some(mark)) => lend::lend(socket.as_ref(), &mark.to_string_lossy()),
+        (Some("recall"), Some(mark), _) => said(recall::recall(&mark.to_string_lossy())),
         (Some("pane"), Some(door), _) => said(seat::pane(&door)),
         (Some("tap"), Some(door), _) => said(seat::tap(&door)),
         (Some("version"), ..) => {
@@ -48,7 +55,7 @@ pub fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         _ => {
-            eprintln!("wharf-holder is started by wharf; there is nothing to type here");
+            own::say(format_args!("it is started by wharf; there is nothing to type here"));
             ExitCode::from(2)
         }
     }
@@ -59,35 +66,58 @@ fn nursery() -> io::Result<()> {
     // Away from the terminal of whoever started the daemon.
     let _ = rustix::process::setsid();
     let umask = own::private_umask();
-    let nest = Nest { boot: proc::boot()?, cgroups: Hierarchies::here(), umask };
+    let mut nest = Nest { boot: proc::boot()?, cgroups: Hierarchies::here(), umask, door: None };
     std::env::set_current_dir("/")?;
     let orders = own::take_stdin()?;
-    own::forget_children(true);
+    let desk = own::take_socket_of_stdout()?;
+    // What a holder that is killed leaves behind becomes ours, and not init's, where nobody would know it.
+    own::subreaper(true)?;
+    own::keep_ended_children();
+    let ended = events::ended_children()?;
+    let mut orphanage = Orphanage::new();
     nest.cgroups.tidy();
     loop {
-        let (mut byte, mut passed) = ([0_u8; 1], Vec::new());
-        if linux::receive(&orders, &mut byte, &mut passed)? == 0 {
-            return Ok(());
+        let mut fds = vec![PollFd::new(&orders, PollFlags::IN), PollFd::new(&ended, PollFlags::IN)];
+        fds.extend(desk.as_ref().map(|desk| PollFd::new(desk, PollFlags::IN)));
+        match poll(&mut fds, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
-        let Some(connection) = passed.pop() else { continue };
-        match own::fork() {
-            Ok(0) => {
-                drop(orders);
-                let held = hatch(connection, &nest);
-                if let Err(error) = &held {
-                    eprintln!("wharf-holder: {error}");
-                }
-                own::leave(i32::from(held.is_err()));
+        let happened: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        if happened[0] {
+            let (mut byte, mut passed) = ([0_u8; 1], Vec::new());
+            if linux::receive(&orders, &mut byte, &mut passed)? == 0 {
+                return Ok(());
             }
-            Ok(_) => {}
-            // The daemon sees the connection close, and says that the system is out of processes.
-            Err(error) => eprintln!("wharf-holder: cannot fork: {error}"),
+            if let Some(connection) = passed.pop() {
+                match own::fork() {
+                    Ok(0) => {
+                        drop((orders, desk, ended));
+                        nest.door = passed.pop();
+                        let held = hatch(connection, &nest);
+                        if let Err(error) = &held {
+                            own::say(format_args!("{error}"));
+                        }
+                        own::leave(i32::from(held.is_err()));
+                    }
+                    Ok(pid) => orphanage.hatched(pid),
+                    // The daemon sees the connection close, and says that the system is out of processes.
+                    Err(error) => own::say(format_args!("cannot fork: {error}")),
+                }
+            }
+        }
+        if happened[1] {
+            while events::next_signal(&ended).is_some() {}
+        }
+        // Before any question: a holder that is seen to be dead has left its orphans here by then.
+        orphanage.look();
+        if let Some(desk) = desk.as_ref().filter(|_| happened.get(2) == Some(&true)) {
+            orphanage.answer(desk);
         }
     }
 }
 
 fn hatch(connection: OwnedFd, nest: &Nest) -> io::Result<()> {
-    own::forget_children(false);
     rustix::process::setsid()?;
     debug_assert!(connection.as_raw_fd() > 2, "the standard descriptors are never given away");
     start::serve(connection.into(), nest)

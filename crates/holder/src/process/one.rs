@@ -16,6 +16,7 @@ use crate::linux::{self, own, proc};
 ///
 /// The asker listens and not we: it is heard at once when we are there, and where it is gone so are we.
 pub(super) fn one(socket: &Path, shared: bool) -> io::Result<()> {
+    own::keep_to_ourselves()?;
     own::close_inherited();
     let _ = rustix::process::setsid();
     // Where another user than the asker's writes the files, the asker reads them all the same: the directory
@@ -26,7 +27,7 @@ pub(super) fn one(socket: &Path, shared: bool) -> io::Result<()> {
     } else {
         own::private_umask()
     };
-    let nest = Nest { boot: proc::boot()?, cgroups: Hierarchies::own(), umask };
+    let nest = Nest { boot: proc::boot()?, cgroups: Hierarchies::own(), umask, door: None };
     std::env::set_current_dir("/")?;
     start::serve(linux::connect(socket)?, &nest)
 }
@@ -39,10 +40,11 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Runs `wharf-holder await SOCKET`: listens there, since the asker has no file in common with us, and is told by the
 /// first who calls what to start.
 pub(super) fn awaited(socket: &Path) -> io::Result<()> {
+    own::keep_to_ourselves()?;
     own::close_inherited();
     let _ = rustix::process::setsid();
     let umask = own::private_umask();
-    let nest = Nest { boot: proc::boot()?, cgroups: Hierarchies::own(), umask };
+    let nest = Nest { boot: proc::boot()?, cgroups: Hierarchies::own(), umask, door: None };
     std::env::set_current_dir("/")?;
     let Some(listener) = called(socket)? else { return Ok(()) };
     let (connection, _) = listener.accept()?;

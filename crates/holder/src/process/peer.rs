@@ -6,8 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use wharf_log::{Chunk, Reader, Stream, Streams};
-use wharf_model::{Home, Offset};
+use wharf_model::{Failure, Home, Offset};
 
+use super::standing::Standing;
 use crate::frame::{Decoder, HEADER, Header, Kind};
 use crate::linux;
 use crate::linux::events::Interest;
@@ -43,6 +44,8 @@ pub(super) enum Role {
 pub(super) struct Peer {
     pub(super) id: u64,
     pub(super) role: Role,
+    /// What it may ask for.
+    pub(super) standing: Standing,
     pub(super) interest: Interest,
     socket: UnixStream,
     frames: Decoder,
@@ -62,11 +65,12 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(id: u64, socket: UnixStream) -> io::Result<Self> {
+    pub(super) fn new(id: u64, socket: UnixStream, standing: Standing) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(Self {
             id,
             role: Role::Program,
+            standing,
             interest: Interest::READ,
             socket,
             frames: Decoder::default(),
@@ -78,6 +82,16 @@ impl Peer {
             last: None,
             hungry: false,
         })
+    }
+
+    /// Tells one that is not taken in why. It is the answer to its greeting, which is what everybody says first.
+    pub(super) fn turn_away(socket: &UnixStream, why: &Failure) {
+        const GREETING_SEQ: u32 = 1;
+        let json = serde_json::to_vec(why).unwrap_or_default();
+        let head = Header::new(Kind::Error, GREETING_SEQ, json.len()).encode();
+        // It has an empty buffer, or is no caller of ours.
+        let _ = socket.set_nonblocking(true);
+        let _ = linux::send(socket.as_fd(), &[IoSlice::new(&head), IoSlice::new(&json)], &[]);
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {

@@ -80,12 +80,19 @@ impl Holder {
         if self.full.is_none() {
             self.watch_sources(Some(self.output_interest()));
         } else if since.is_some_and(|since| since.elapsed() > DISK_PATIENCE) {
-            for source in [Source::Out, Source::Err] {
-                while let Ok(n @ 1..) = self.channel.discard(source) {
-                    self.log.skip(n as u64);
-                    self.dropped += n as u64;
-                }
-            }
+            self.let_go();
+        }
+    }
+
+    /// Throws away what finds no room in the log: a gap like any other.
+    pub(super) fn let_go(&mut self) {
+        for source in [Source::Out, Source::Err] {
+            let Self { channel, log, dropped, .. } = self;
+            let mut lost = |n: usize| {
+                log.skip(n as u64);
+                *dropped += n as u64;
+            };
+            while let Ok(1..) = channel.discard(source, &mut lost) {}
         }
     }
 

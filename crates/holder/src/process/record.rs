@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use serde::Serialize;
+use wharf_boundary::SessionDir;
 use wharf_model::{ExitRecord, Home, Millis, ProcessIdentity, Scope};
 
 /// What the holder adds to the ticket that it was given.
@@ -42,9 +43,14 @@ pub(super) fn write_exit(home: &Path, record: &ExitRecord) -> io::Result<()> {
     replace(home, Home::EXIT, &serde_json::to_vec(record)?)
 }
 
+/// Writes the exit record where there is no room for a file.
+pub(super) fn write_exit_in_brief(home: &Path, record: &ExitRecord) -> io::Result<()> {
+    SessionDir::open(home)?.write_exit_in_brief(&record.brief())
+}
+
 /// A file is there whole or not at all.
 fn replace(home: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = home.join(format!(".{name}.new"));
-    fs::write(&temporary, bytes)?;
-    fs::rename(&temporary, home.join(name))
+    let replaced = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, home.join(name)));
+    replaced.inspect_err(|_| drop(fs::remove_file(&temporary)))
 }

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::linux;
@@ -21,6 +21,10 @@ const REFUSED: Duration = Duration::from_millis(100);
 const READY: &[u8] = b"ready\n";
 /// How often it is looked for.
 const LOOK: Duration = Duration::from_millis(5);
+/// How long the other side may go on when our input has ended: longer than whoever called waits for its last words.
+const LAST_WORDS: Duration = Duration::from_secs(8);
+/// How often one direction is moved before it is the other's turn: what is said without end must not keep a request back.
+const TURNS: usize = 32;
 /// What is on its way in one direction at most.
 const AHEAD: usize = 128 << 10;
 
@@ -58,13 +62,23 @@ pub(super) fn relay(socket: &Path, early: bool) -> io::Result<()> {
     for end in [input, output] {
         rustix::io::ioctl_fionbio(end, true)?;
     }
-    let (mut up, mut down) = (Way::default(), Way::default());
+    let (mut up, mut down, mut until) = (Way::default(), Way::default(), None);
     loop {
         if up.passes(input, holder.as_fd()) {
             // It has been told everything. It answers, and closes its side then.
             let _ = holder.shutdown(std::net::Shutdown::Write);
+            until = Some(Instant::now() + LAST_WORDS);
+        }
+        let left = until.map(|until: Instant| until.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            // An engine takes what we say when nobody hears it any more, and one who talks without end would keep both busy.
+            return Ok(());
         }
         if down.passes(holder.as_fd(), output) {
+            return Ok(());
+        }
+        if down.deaf && (up.told || up.deaf) {
+            // Nobody hears what it says, and it was told everything: one who talks on and on is left to it.
             return Ok(());
         }
         let mut fds = Vec::with_capacity(4);
@@ -80,7 +94,8 @@ pub(super) fn relay(socket: &Path, early: bool) -> io::Result<()> {
         if down.has() {
             fds.push(PollFd::from_borrowed_fd(output, PollFlags::OUT));
         }
-        match poll(&mut fds, None) {
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut fds, left.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -105,13 +120,13 @@ impl Way {
     }
 
     fn wants(&self) -> bool {
-        !self.over && self.bytes.len() < AHEAD
+        !self.over && !self.deaf && self.bytes.len() < AHEAD
     }
 
     /// Moves what can be moved. True once, when the last byte went.
     fn passes(&mut self, from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> bool {
         let mut buffer = [0; 16 << 10];
-        loop {
+        for _ in 0..TURNS {
             let mut moved = false;
             while self.has() && !self.deaf {
                 match rustix::io::write(to, &self.bytes[self.sent..]) {

@@ -1,8 +1,9 @@
 //! What peers ask for.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 
-use wharf_model::{Code, Failure, Offset, Size};
+use wharf_model::{Code, Failure, NetworkUse, Offset, Size, Text};
 
 use super::channel::Channel;
 use super::holder::{Exec, Holder};
@@ -18,6 +19,11 @@ impl Holder {
     /// Does what a frame says. What cannot be done is answered with why.
     pub(super) fn request(&mut self, peer: u64, header: Header, payload: &[u8]) {
         let seq = header.seq;
+        if let Err(failure) = self.allowed(peer, header.kind, payload) {
+            // Also where no answer is wanted: whoever hears nothing waits for ever.
+            self.refuse(peer, seq, &failure);
+            return;
+        }
         let answer = match Kind::known(header.kind) {
             Some(Kind::Hello) => self.on_hello(peer, seq, payload),
             Some(Kind::Input) => self.on_input(peer, seq, payload),
@@ -59,6 +65,15 @@ impl Holder {
         {
             self.refuse(peer, seq, &failure);
         }
+    }
+
+    /// Whether a peer may have that done.
+    fn allowed(&mut self, id: u64, kind: u8, payload: &[u8]) -> Answer {
+        let kind = Kind::known(kind);
+        let Some(standing) = self.peer(id).map(|peer| peer.standing) else { return Ok(()) };
+        let watches = kind == Some(Kind::Hello)
+            && parse::<Hello>(payload).is_ok_and(|hello| matches!(hello.role.as_str(), "attach" | "watch"));
+        standing.may(kind, watches)
     }
 
     fn reply(&mut self, peer: u64, seq: u32, answer: &impl serde::Serialize) {
@@ -201,9 +216,10 @@ impl Holder {
 
     fn on_usage(&mut self, id: u64, seq: u32) -> Answer {
         let usage = linux::usage(&self.started.scope, &self.started.holder);
-        let linux::Usage { cpu, memory, processes } =
+        let linux::Usage { cpu, memory, processes, io } =
             usage.map_err(|error| Failure::system("cannot measure the session", &error))?;
-        self.reply(id, seq, &wire::Usage { cpu, memory, processes });
+        let network = linux::net::traffic().map(|(received, sent)| NetworkUse { received, sent });
+        self.reply(id, seq, &wire::Usage { cpu, memory, processes, io, network });
         Ok(())
     }
 
@@ -236,15 +252,22 @@ impl Holder {
         if self.tree.guest || self.through.is_some() {
             return Err(Failure::unsupported("a further command", "a session that is somebody else's"));
         }
-        let child = Command {
-            argv,
+        let env = &*super::start::at_home(env, self.place_home);
+        let dir = spawn::c_path(exec.dir.as_bytes())?;
+        let entered = self.entered(argv);
+        if entered.is_some() {
+            spawn::look_for(argv, env, &dir)?;
+        }
+        let mut child = Command {
+            argv: entered.as_deref().unwrap_or(argv),
             env,
-            dir: spawn::c_path(exec.dir.as_bytes())?,
+            dir,
             stdio: [input.as_raw_fd(), output.as_raw_fd(), error.as_raw_fd()],
             control_terminal: exec.tty,
             cgroup: self.tree.group.birthplace(),
             umask: self.umask,
             descriptors: self.descriptors,
+            channel: self.channels.as_ref().map(|(_, inside)| inside.as_raw_fd()),
         }
         .fork()?;
         self.tree
@@ -259,6 +282,19 @@ impl Holder {
         Ok(())
     }
 
+    /// The words of a further command with those before them that keep it to what the first one is; none where nothing
+    /// does.
+    fn entered(&self, argv: &[u8]) -> Option<Vec<u8>> {
+        if self.enter.is_empty() {
+            return None;
+        }
+        let process = format!("{}:{}", self.command.pid, self.command.start);
+        let before = self.enter.iter().map(Text::as_bytes).chain([process.as_bytes(), b"--"]);
+        let mut words: Vec<u8> = before.flat_map(|word| word.iter().copied().chain([0])).collect();
+        words.extend_from_slice(argv);
+        Some(words)
+    }
+
     /// Starts the daemon for a command that runs inside the session. Started by that command itself it would
     /// be one of our own, and end with us.
     fn on_daemon(&mut self, id: u64, seq: u32, payload: &[u8]) -> Answer {
@@ -267,11 +303,30 @@ impl Holder {
         let [ready, log] = passed.as_slice() else {
             return Err(Failure::new(Code::Invalid, "a daemon needs two descriptors"));
         };
-        own::daemon(env, ready, log, self.umask)
+        own::daemon(&daemon_environment(env), ready, log, self.umask)
             .map_err(|error| Failure::system("cannot start the daemon", &error))?;
         self.answer(id, Kind::Ack, seq, &[]);
         Ok(())
     }
+}
+
+/// What a daemon that is started for a process of the session has as its variables: ours, which were those of the daemon
+/// that started us. What the process says itself would let it choose the programs that run outside of the session.
+fn daemon_environment(said: &[u8]) -> Vec<u8> {
+    const READY: &[u8] = b"WHARF_READY_FD=";
+    const NOT_ITS: [&[u8]; 6] =
+        [b"WHARF_SESSION", b"WHARF_TOKEN", b"WHARF_READY_FD", b"WHARF_DOORS", b"TMUX", b"GLIBC_TUNABLES"];
+    let mut environment = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        let (name, value) = (name.as_bytes(), value.as_bytes());
+        if !NOT_ITS.iter().any(|not| name.starts_with(not)) {
+            environment.extend_from_slice(&[name, b"=", value, b"\0"].concat());
+        }
+    }
+    for variable in said.split_inclusive(|byte| *byte == 0).filter(|variable| variable.starts_with(READY)) {
+        environment.extend_from_slice(variable);
+    }
+    environment
 }
 
 fn parse<'a, T: serde::Deserialize<'a>>(payload: &'a [u8]) -> Result<T, Failure> {

@@ -48,7 +48,7 @@ pub(super) fn pane(door: &OsStr) -> io::Result<()> {
     // The command shall have the terminal for its own, as the first of its session.
     terminal::leave(&seat)?;
     let umask = own::private_umask();
-    let nest = Nest { boot: proc::boot()?, cgroups: Hierarchies::here(), umask };
+    let nest = Nest { boot: proc::boot()?, cgroups: Hierarchies::here(), umask, door: None };
     std::env::set_current_dir("/")?;
     linux::send(connection.as_fd(), &[IoSlice::new(&[SEATED])], &[])?;
     start::serve_in(connection, &nest, Some(seat))

@@ -1,5 +1,6 @@
 //! The first request that a fresh holder gets: start a session, or take one over.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -12,15 +13,21 @@ use wharf_model::{Code, Failure, Home, Offset, ProcessIdentity, Size};
 
 use super::channel::{Channel, Theirs};
 use super::ending::Ending;
+use super::expected::as_expected;
 use super::holder::{Holder, micros, now};
 use super::input::Input;
+use super::motd;
 use super::nursery::Nest;
 use super::record;
+use super::standing::{MAX_OUTSIDE, Standing};
+use super::trouble::Trouble;
 use crate::frame::{Decoder, Header, Kind};
+use crate::line::Line;
 use crate::linux::cgroup::Group;
 use crate::linux::events::{self, Events};
-use crate::linux::spawn::{self, Command};
-use crate::linux::tree::Tree;
+use crate::linux::origin::Outside;
+use crate::linux::spawn::{self, Child, Command};
+use crate::linux::tree::{Foreign, Tree};
 use crate::linux::{self, own, proc};
 use crate::wire::{self, Resume, Start, Started};
 
@@ -76,13 +83,12 @@ pub(super) fn serve_in(connection: UnixStream, nest: &Nest, seat: Option<OwnedFd
             ready.link = passed.pop();
             start(&payload, ready, nest, &connection)
         }
-        Some(Kind::Resume) => resume(&payload, passed, ready, nest),
+        Some(Kind::Resume) => resume(&payload, passed, ready, nest).map(|holder| (holder, None)),
         _ => Err(Failure::unsupported(format!("frame {} at first", header.kind), "a holder")),
     };
-    let follow = follows(header, &payload);
     drop(payload);
     match made {
-        Ok(mut holder) => {
+        Ok((mut holder, follow)) => {
             holder.watch()?;
             let (kinds, fds): (Vec<_>, Vec<_>) = holder.duplicates().into_iter().unzip();
             let json = serde_json::to_vec(&Started { descriptors: kinds, ..holder.started.clone() })?;
@@ -90,7 +96,7 @@ pub(super) fn serve_in(connection: UnixStream, nest: &Nest, seat: Option<OwnedFd
             let told = linux::send(connection.as_fd(), &[IoSlice::new(&head), IoSlice::new(&json)], &fds);
             match told {
                 Ok(_) => {
-                    let asker = holder.welcome(connection)?;
+                    let asker = holder.welcome(connection, Standing::ASKER)?;
                     if let Some((peer, from)) = holder.peer(asker).zip(follow) {
                         peer.read_from(from);
                     }
@@ -110,30 +116,35 @@ pub(super) fn serve_in(connection: UnixStream, nest: &Nest, seat: Option<OwnedFd
     }
 }
 
-fn start(payload: &[u8], ready: Ready, nest: &Nest, asker: &UnixStream) -> Result<Holder, Failure> {
-    let gone = || Failure::new(Code::Unreachable, "whoever asked for the session is gone");
-    if hung_up(asker) {
-        return Err(gone());
-    }
+/// Starts a session. Also says from where on the asker is sent its output, without asking for it again.
+fn start(
+    payload: &[u8],
+    ready: Ready,
+    nest: &Nest,
+    asker: &UnixStream,
+) -> Result<(Holder, Option<Offset>), Failure> {
+    still_wanted(asker)?;
     let [control, ticket, argv, env] = wire::split_sections(payload).map_err(bad_frame)?;
     let start: Start = serde_json::from_slice(control).map_err(bad_frame)?;
+    start.expected.iter().try_for_each(as_expected)?;
     let home = start.home.as_path().to_owned();
     let fresh = make(&home).map_err(|e| Failure::system(format!("cannot make {}", home.display()), &e))?;
-    let still_wanted = || if hung_up(asker) { Err(gone()) } else { Ok(()) };
-    let made = begin(&start, home.clone(), [ticket, argv, env], ready, nest, still_wanted);
+    let env = at_home(env, start.place_home);
+    let made = begin(&start, home.clone(), [ticket, argv, &env], ready, nest, asker);
     if made.is_err() {
         clear(&home, start.run, fresh);
     }
-    made
+    Ok((made?, start.follow))
 }
 
-/// From where on the asker is sent output, without asking for it again.
-fn follows(header: Header, payload: &[u8]) -> Option<Offset> {
-    if header.kind != Kind::Start as u8 {
-        return None;
+/// A command's variables with the `HOME` that our place gave us, where that is wanted and they have none. An engine looks it
+/// up in the image's own list of users, as whoever runs there.
+pub(super) fn at_home(env: &[u8], wanted: bool) -> Cow<'_, [u8]> {
+    if !wanted || env.split(|byte| *byte == 0).any(|variable| variable.starts_with(b"HOME=")) {
+        return env.into();
     }
-    let [control, ..] = wire::split_sections::<4>(payload).ok()?;
-    serde_json::from_slice::<Start>(control).ok()?.follow
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).unwrap_or_else(|| "/".into());
+    [env, b"HOME=", home.as_encoded_bytes(), b"\0"].concat().into()
 }
 
 /// Makes a session's directory. Whether the session is new there.
@@ -145,10 +156,24 @@ fn make(home: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether the other side of a connection is closed.
-fn hung_up(connection: &UnixStream) -> bool {
-    let mut fds = [PollFd::new(connection, PollFlags::RDHUP)];
-    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+/// Says no where the asker has closed its side of the connection.
+fn still_wanted(asker: &UnixStream) -> Result<(), Failure> {
+    let mut fds = [PollFd::new(asker, PollFlags::RDHUP)];
+    let hung_up = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0);
+    if hung_up { Err(gone()) } else { Ok(()) }
+}
+
+/// Waits until it is known whether a command runs, as long as the asker does: a directory that hangs keeps nobody who was given up.
+fn await_outcome(child: &Child, asker: &UnixStream) -> Result<(), Failure> {
+    let gate = child.gate();
+    let mut fds = [PollFd::new(&gate, PollFlags::IN), PollFd::new(asker, PollFlags::RDHUP)];
+    rustix::io::retry_on_intr(|| poll(&mut fds, None))
+        .map_err(|error| Failure::system("cannot wait for the command's start", &error.into()))?;
+    if fds[0].revents().is_empty() { Err(gone()) } else { Ok(()) }
+}
+
+fn gone() -> Failure {
+    Failure::new(Code::Unreachable, "whoever asked for the session is gone")
 }
 
 /// After a start that failed, nothing is left of what was made for it. The log of earlier runs is, and so is
@@ -170,7 +195,7 @@ fn begin(
     [ticket, argv, env]: [&[u8]; 3],
     ready: Ready,
     nest: &Nest,
-    still_wanted: impl Fn() -> Result<(), Failure>,
+    asker: &UnixStream,
 ) -> Result<Holder, Failure> {
     let system = |what: &'static str| move |error: io::Error| Failure::system(what, &error);
     let Ready { holder, signals, events, terminal, seat, link } = ready;
@@ -190,7 +215,12 @@ fn begin(
         foreign: None,
         guest: false,
     };
-    let umask = start.umask.unwrap_or(nest.umask);
+    let (umask, room) = (start.umask.unwrap_or(nest.umask), nest.cgroups.are_own());
+    let channels = start
+        .channel
+        .then(wharf_boundary::channel::pair)
+        .transpose()
+        .map_err(system("cannot make the session's channel"))?;
     let command = Command {
         argv,
         env,
@@ -200,18 +230,23 @@ fn begin(
         cgroup: tree.group.birthplace(),
         umask,
         descriptors: start.descriptors,
+        channel: channels.as_ref().map(|(_, inside)| inside.as_raw_fd()),
     };
-    let ran = command.start(|pid| {
-        tree.group.join(pid).map_err(system("cannot put the command into its cgroup"))?;
+    // Before the command is forked, so that it stands before all of its output.
+    if let Some(motd) = &start.motd {
+        log.append(&motd::lines_of(motd.as_bytes(), start.tty)).map_err(system("cannot write the log"))?;
+    }
+    let ran = command.fork().and_then(|mut child| {
+        tree.group.join(child.pid).map_err(system("cannot put the command into its cgroup"))?;
         let started = Started {
             holder,
-            command: proc::identity(pid, &nest.boot).map_err(system("cannot identify a process"))?,
+            command: proc::identity(child.pid, &nest.boot).map_err(system("cannot identify a process"))?,
             scope: tree.group.scope(),
             started: now(),
             descriptors: Vec::new(),
         };
         // From the ticket on it can be found, so this is the last moment to say no.
-        still_wanted()?;
+        still_wanted(asker)?;
         record::write_ticket(
             &home,
             ticket,
@@ -221,15 +256,16 @@ fn begin(
             started.started,
         )
         .map_err(system("cannot write the ticket"))?;
-        if let Some(motd) = &start.motd {
-            log.append(motd.as_bytes()).map_err(system("cannot write the log"))?;
-        }
-        Ok(started)
+        child.release();
+        await_outcome(&child, asker)?;
+        Ok((started, child.outcome()?.1))
     });
     drop(theirs);
     // A child that never ran is gone and reaped by now, so its cgroup can go too.
     let (started, pidfd) = ran.inspect_err(|_| tree.group.remove())?;
-    Ok(assemble(start, home, Parts { events, signals, listener, channel, log, tree, pidfd, started, umask }))
+    let parts =
+        Parts { events, signals, listener, channel, channels, log, tree, pidfd, started, umask, room };
+    Ok(assemble(start, home, parts))
 }
 
 fn resume(payload: &[u8], passed: Vec<OwnedFd>, ready: Ready, nest: &Nest) -> Result<Holder, Failure> {
@@ -238,10 +274,12 @@ fn resume(payload: &[u8], passed: Vec<OwnedFd>, ready: Ready, nest: &Nest) -> Re
     let Resume { start, mut started } = serde_json::from_slice(control).map_err(bad_frame)?;
     let home = start.home.as_path().to_owned();
     let mut kept: Vec<_> = started.descriptors.iter().copied().zip(passed).collect();
-    let at = kept.iter().position(|(kind, _)| *kind == wire::Duplicate::Command);
-    let pidfd = at
-        .map(|at| kept.swap_remove(at).1)
-        .ok_or_else(|| Failure::new(Code::Invalid, "no pidfd was passed"))?;
+    let mut take = |what: wire::Duplicate| {
+        kept.iter().position(|(kind, _)| *kind == what).map(|at| kept.swap_remove(at).1)
+    };
+    let pidfd =
+        take(wire::Duplicate::Command).ok_or_else(|| Failure::new(Code::Invalid, "no pidfd was passed"))?;
+    let channels = take(wire::Duplicate::ChannelOutside).zip(take(wire::Duplicate::ChannelInside));
     let Ready { holder, signals, events, .. } = ready;
     let channel = Channel::resume(kept).map_err(system("cannot take the terminal over"))?;
     let retention = retention(&start);
@@ -255,6 +293,11 @@ fn resume(payload: &[u8], passed: Vec<OwnedFd>, ready: Ready, nest: &Nest) -> Re
     }
     let _ = fs::remove_file(home.join(Home::SOCKET));
     let listener = listen(&home)?;
+    // Whatever the holder before us left without a parent is ours to end.
+    let door = nest.door.as_ref().filter(|_| !start.guest).and_then(|door| door.try_clone().ok());
+    let orphans = door.map(|door| linux::Orphans::new(door, &holder, &started.holder));
+    // Asked at once, so that they are known as ours when we are killed in our turn.
+    let _ = orphans.as_ref().map(linux::Orphans::are_all_known);
     started.holder = holder;
     let signed = record::write_ticket(
         &home,
@@ -266,12 +309,15 @@ fn resume(payload: &[u8], passed: Vec<OwnedFd>, ready: Ready, nest: &Nest) -> Re
     );
     if let Err(error) = signed {
         // A full disk is no reason to let go of the session: it is found by its socket all the same.
-        eprintln!("wharf-holder: cannot sign the ticket in {}: {error}", home.display());
+        own::say(format_args!("cannot sign the ticket in {}: {error}", home.display()));
     }
-    let foreign = Some((started.command.clone(), start.token.clone()));
+    let foreign = Some(Foreign { command: started.command.clone(), token: start.token.clone(), orphans });
     let tree = Tree { group: Group::reopen(&started.scope), foreign, guest: start.guest };
-    let umask = start.umask.unwrap_or(nest.umask);
-    Ok(assemble(&start, home, Parts { events, signals, listener, channel, log, tree, pidfd, started, umask }))
+    let (umask, room) = (start.umask.unwrap_or(nest.umask), nest.cgroups.are_own());
+    let parts =
+        Parts { events, signals, listener, channel, channels, log, tree, pidfd, started, umask, room };
+    // Whether somebody had begun a line the holder before us knew.
+    Ok(Holder { line: Line::unknown(), ..assemble(&start, home, parts) })
 }
 
 /// What a holder is made of.
@@ -280,17 +326,21 @@ struct Parts {
     signals: OwnedFd,
     listener: std::os::unix::net::UnixListener,
     channel: Channel,
+    channels: Option<(OwnedFd, OwnedFd)>,
     log: Writer,
     tree: Tree,
     pidfd: OwnedFd,
     started: Started,
     umask: u32,
+    room: bool,
 }
 
 fn assemble(start: &Start, home: PathBuf, parts: Parts) -> Holder {
-    let Parts { events, signals, listener, channel, log, tree, pidfd, started, umask } = parts;
+    let Parts { events, signals, listener, channel, channels, log, tree, pidfd, started, umask, room } =
+        parts;
     Holder {
         home,
+        room,
         events,
         signals,
         listener: Some(listener),
@@ -304,21 +354,29 @@ fn assemble(start: &Start, home: PathBuf, parts: Parts) -> Holder {
         umask,
         descriptors: start.descriptors,
         execs: Vec::new(),
+        forsaken: Vec::new(),
         peers: Vec::new(),
+        outside: Outside::new(MAX_OUTSIDE),
         next_peer: 0,
         input: Input::default(),
         loan: None,
         ending: Ending::new(),
         last_input: None,
+        line: Line::default(),
+        told_line: (None, false),
         told_input: None,
         full: None,
         dropped: 0,
+        trouble: Trouble::default(),
         unreaped: None,
         scratch: Vec::new(),
         sink_watched: false,
         closing_input: false,
         deaf: None,
         through: start.through.clone(),
+        channels,
+        enter: start.enter.clone(),
+        place_home: start.place_home,
     }
 }
 

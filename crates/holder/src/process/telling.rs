@@ -11,11 +11,16 @@ impl Holder {
     pub(super) fn status(&self) -> Status {
         Status {
             attached: self.peers.iter().filter(|peer| peer.role != Role::Program).count() as u32,
+            typists: Some(self.peers.iter().filter(|peer| peer.role == Role::Attach).count() as u32),
             pid: self.command.pid,
             size: self.size,
             last_input: self.last_input,
+            line_open: self.line.is_open(),
+            line_kept: self.line.is_kept(),
             input_closed: self.channel.sink().is_none(),
             dropped: self.dropped,
+            suspended: self.trouble.suspended,
+            oom_kills: self.trouble.oom_kills,
         }
     }
 
@@ -40,6 +45,7 @@ impl Holder {
 
     /// Tells programs what changed.
     pub(super) fn news(&mut self) {
+        self.told_line = (self.line.is_open(), self.line.is_kept());
         let json = serde_json::to_vec(&self.status()).unwrap_or_default();
         // One that lets news pile up is cut off; it finds us again when it wants to.
         self.peers.retain_mut(|peer| peer.role != Role::Program || peer.answer(Kind::News, 0, &json));

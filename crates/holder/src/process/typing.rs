@@ -22,8 +22,9 @@ impl Holder {
         let mut done = Vec::new();
         let waiting = self.input.waiting();
         let room = self.channel.room(waiting);
+        let canonical = waiting > 0 && self.channel.is_canonical();
         let result = match self.channel.sink() {
-            Some(sink) => self.input.write(sink, room, &mut done),
+            Some(sink) => self.input.write(sink, room, (&mut self.line, canonical), &mut done),
             None => Err(io::ErrorKind::BrokenPipe.into()),
         };
         self.channel.passed_on(waiting - self.input.waiting(), &mut done);
@@ -53,8 +54,10 @@ impl Holder {
     /// Something was typed.
     pub(super) fn typed(&mut self, at: Millis) {
         self.last_input = self.last_input.max(Some(at));
-        // Whoever types for others waits while somebody types: that is worth knowing soon, and not for each key.
-        if self.told_input.is_none_or(|told| told.elapsed() > TELL) {
+        // Whoever types for others waits while somebody types: that is worth knowing soon, and not for each key. But one
+        // who has begun a line, or ended it, is known to have done so.
+        let turned = self.told_line != (self.line.is_open(), self.line.is_kept());
+        if turned || self.told_input.is_none_or(|told| told.elapsed() > TELL) {
             self.told_input = Some(Instant::now());
             self.news();
         }

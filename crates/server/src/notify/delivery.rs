@@ -1,3 +1,5 @@
+//! Delivers one notification: runs a program or posts to a server, within a deadline.
+
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,12 +8,12 @@ use bytes::Bytes;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
-use wharf_model::{Session, State};
+use wharf_model::{Session, State, clean, escape_json};
 
 use super::rule::{Rule, Target};
 
 /// How long a command or a server may take.
-const WITHIN: Duration = Duration::from_secs(10);
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One change that somebody is to be told of.
 pub(super) struct Delivery {
@@ -43,8 +45,8 @@ impl Delivery {
                 Target::Webhook(hook) => hook.post(body).await,
             }
         };
-        let late = |_| Err(format!("it took longer than {} s", WITHIN.as_secs()));
-        let told = tokio::time::timeout(WITHIN, told).await.unwrap_or_else(late);
+        let late = |_| Err(format!("it took longer than {} s", DELIVERY_TIMEOUT.as_secs()));
+        let told = tokio::time::timeout(DELIVERY_TIMEOUT, told).await.unwrap_or_else(late);
         (name, told)
     }
 
@@ -59,7 +61,7 @@ impl Delivery {
             "evidence": session.evidence,
         });
         let body = json!({ "v": 1, "session": **session, "event": event });
-        serde_json::to_vec(&body).unwrap_or_default().into()
+        escape_json(&body.to_string()).into_owned().into()
     }
 
     /// A word with the values in its places. A value is put in once, whatever stands in it.
@@ -82,8 +84,8 @@ impl Delivery {
                 _ => None,
             };
             if let (Some(value), Some(name)) = (value, name) {
-                // A program's arguments have no room for it.
-                filled.push_str(&value.replace('\0', ""));
+                // A program shows it to somebody, and its arguments have no room for a NUL.
+                filled.push_str(&clean(&value));
                 rest = &place[name.len() + 2..];
             } else {
                 filled.push('{');

@@ -1,3 +1,5 @@
+//! Parses one notification rule and matches it against a session's state.
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -66,7 +68,7 @@ impl Rule {
         };
         self.on.contains(&session.state)
             && is(&self.agent, session.agent.as_deref())
-            && is(&self.group, session.group.as_ref().map(wharf_model::Name::as_str))
+            && is(&self.group, session.group.as_ref().map(wharf_model::Group::as_str))
             && is(&self.name, Some(session.name.as_str()))
     }
 }

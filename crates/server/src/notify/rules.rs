@@ -1,5 +1,6 @@
+//! Loads the notification rules, and reads them again when the file changes.
+
 use std::fs;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -51,13 +52,9 @@ impl Rules {
 
     fn read(&self) -> Result<Vec<Arc<Rule>>, Failure> {
         let shown = self.path.display();
-        let text = match fs::read_to_string(&self.path) {
-            Ok(text) => text,
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(Vec::new());
-            }
-            Err(error) => return Err(Failure::system(format_args!("cannot read {shown}"), &error)),
-        };
+        let read = wharf_boundary::read_config(&self.path)
+            .map_err(|error| Failure::system(format_args!("cannot read {shown}"), &error))?;
+        let Some(text) = read else { return Ok(Vec::new()) };
         // The message alone: what stands in the file may be a secret.
         let wrong = |why: &str| {
             Failure::new(Code::Invalid, format!("{shown}: {why}")).hint(

@@ -1,3 +1,5 @@
+//! Posts a notification to a web server.
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;

@@ -1,3 +1,5 @@
+//! Watches the state of all sessions and queues notifications of changes.
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -10,9 +12,9 @@ use super::rules::Rules;
 use crate::work::Work;
 
 /// How many are told at once.
-const AT_ONCE: usize = 8;
+const MAX_DELIVERIES: usize = 8;
 /// How many wait. Of more, the oldest are dropped: they are the least news.
-const MOST: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// Watches sessions until the daemon ends, and tells whom the rules name.
 pub(crate) async fn witness(engine: Engine, rules: Rules, work: Work) {
@@ -24,7 +26,7 @@ pub(crate) async fn witness(engine: Engine, rules: Rules, work: Work) {
     let mut witness = Witness { rules, waiting: VecDeque::new() };
     let mut told = JoinSet::new();
     loop {
-        while told.len() < AT_ONCE
+        while told.len() < MAX_DELIVERIES
             && let Some(delivery) = witness.waiting.pop_front()
         {
             told.spawn(delivery.deliver());
@@ -69,7 +71,7 @@ impl Witness {
             News::From(state) => Some(state),
         };
         for rule in self.rules.now().iter().filter(|rule| rule.is_for(session)) {
-            if self.waiting.len() == MOST
+            if self.waiting.len() == MAX_WAITING
                 && let Some(oldest) = self.waiting.pop_front()
             {
                 tracing::warn!("too many notifications wait: {} is dropped", oldest.name());

@@ -1,3 +1,5 @@
+//! Routes: agent profiles, agents' hook settings, and what hooks tell.
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -5,9 +7,8 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use serde::Deserialize;
 use wharf_agents::{Profiles, hooks};
-use wharf_api::linux::Peer;
 use wharf_api::{AgentSummary, HookAction, HookRequest, HookSettings, HookState};
-use wharf_model::{Code, Failure};
+use wharf_model::{Act, Code, Failure};
 
 use crate::app::App;
 use crate::refusal::Answer;
@@ -24,12 +25,15 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     input::Query(place): input::Query<Place>,
 ) -> Answer<Json<Vec<AgentSummary>>> {
-    let agents = app.engine.agents(place.dir.as_deref().unwrap_or(Path::new("/")))?;
+    let agents = app.engine.agents(place.dir.as_deref().unwrap_or(Path::new("/"))).await?;
     let summaries = agents.into_iter().map(|agent| AgentSummary {
         name: agent.name,
         title: agent.title,
         programs: agent.programs,
         installed: agent.installed,
+        version: None,
+        install: agent.install,
+        switched_off: agent.switched_off,
     });
     Ok(Json(summaries.collect()))
 }
@@ -37,12 +41,12 @@ pub(super) async fn list(
 /// Writes, removes or looks for our entries in an agent's settings. They are the user's: no session may.
 pub(super) async fn settings(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
+    Extension(rights): Extension<Rights>,
     input::Key(agent): input::Key,
-    input::Json(request): input::Json<HookSettings>,
+    input::Json(request, ..): input::Json<HookSettings>,
 ) -> Answer<Json<HookState>> {
     if request.action != HookAction::Status {
-        Rights::of(&app.engine, peer).await.over_all("change the settings of an agent")?;
+        rights.over_all(Act::Manage, "change the settings of an agent")?;
     }
     let config = app.home.config().to_owned();
     let work = async move {
@@ -74,9 +78,11 @@ fn apply(config: &Path, agent: String, request: &HookSettings) -> Result<HookSta
 
 pub(super) async fn hook(
     State(app): State<Arc<App>>,
-    input::Json(request): input::Json<HookRequest>,
+    Extension(rights): Extension<Rights>,
+    input::Json(request, ..): input::Json<HookRequest>,
 ) -> Answer<Json<()>> {
-    let id = credentials::session_of(&app.engine, &request.session, &request.token).await?;
+    let said = Some((request.session.as_str(), request.token.as_str()));
+    let id = credentials::speaker(&app.engine, rights.found(), said).await?;
     let engine = app.engine.clone();
     let tell = async move { Ok(engine.hook(&id, request.agent.as_deref(), request.payload).await?) };
     app.work.carry_out(tell).await.map(Json)

@@ -1,3 +1,5 @@
+//! Route: prepares a spec's environments and streams the steps.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,17 +20,17 @@ use crate::stream::{Pieces, Sink};
 use crate::work::Work;
 
 /// How many steps wait for a slow reader; more are dropped.
-const AHEAD: usize = 64;
+const MAX_QUEUED_STEPS: usize = 64;
 /// How often a reader hears that the daemon is there, where nothing happens.
-const ALIVE: Duration = Duration::from_secs(15);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Makes a spec's environments ready. A reader that leaves ends what was begun.
 pub(super) async fn prepare(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
-    input::Json(request): input::Json<PrepareRequest>,
+    input::Json(request, ..): input::Json<PrepareRequest>,
 ) -> Answer<impl IntoResponse> {
-    let (sender, pieces) = mpsc::channel(AHEAD);
+    let (sender, pieces) = mpsc::channel(MAX_QUEUED_STEPS);
     tokio::spawn(pump(app.engine.clone(), request.spec, Sink::new(sender, &headers), app.work.clone()));
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson")),
@@ -39,7 +41,7 @@ pub(super) async fn prepare(
 }
 
 async fn pump(engine: Engine, spec: Spec, sink: Sink, work: Work) {
-    let (listener, mut steps) = mpsc::channel(AHEAD);
+    let (listener, mut steps) = mpsc::channel(MAX_QUEUED_STEPS);
     let progress = Progress::to(listener);
     let prepare = engine.prepare(spec, &progress);
     tokio::pin!(prepare);
@@ -52,7 +54,7 @@ async fn pump(engine: Engine, spec: Spec, sink: Sink, work: Work) {
                 Ok(Ok(ready)) => break ready,
                 Ok(Err(failure)) | Err(failure) => return sink.fail(failure).await,
             },
-            () = tokio::time::sleep(ALIVE) => "\n".into(),
+            () = tokio::time::sleep(KEEPALIVE_INTERVAL) => "\n".into(),
         };
         if sink.pieces.send(Ok(Frame::data(piece.into()))).await.is_err() {
             return;

@@ -1,3 +1,5 @@
+//! Route: streams a session's events as JSON lines or server-sent events.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,9 +21,9 @@ use crate::stream::{Pieces, Sink};
 use crate::work::Work;
 
 /// How many events wait for a slow reader. What it has not taken is stored.
-const AHEAD: usize = 16;
+const MAX_QUEUED_EVENTS: usize = 16;
 /// How often a reader hears that the daemon is there, where nothing happens.
-const ALIVE: Duration = Duration::from_secs(15);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 #[derive(Deserialize)]
 pub(super) struct Reading {
@@ -54,7 +56,7 @@ pub(super) async fn read(
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
     let follow = query.follow.unwrap_or(matches!(form, Form::Sent));
     let events = app.engine.events(&key, last.unwrap_or(query.after)).await?;
-    let (sender, pieces) = mpsc::channel(AHEAD);
+    let (sender, pieces) = mpsc::channel(MAX_QUEUED_EVENTS);
     tokio::spawn(pump(events, follow, form, Sink::new(sender, &headers), app.work.clone()));
     let media_type = match form {
         Form::Lines => "application/x-ndjson",
@@ -74,7 +76,7 @@ async fn pump(mut events: EventStream, follow: bool, form: Form, sink: Sink, wor
         let next = tokio::select! {
             next = work.meanwhile(events.next(follow)) => next,
             () = sink.pieces.closed() => return,
-            () = tokio::time::sleep(ALIVE) => {
+            () = tokio::time::sleep(KEEPALIVE_INTERVAL) => {
                 let alive = match form {
                     Form::Lines => "\n",
                     Form::Sent => ":\n\n",

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::IntoResponse;
-use axum::{Extension, Json};
 use http_body_util::BodyExt;
 use hyper::body::Frame;
 use serde::Deserialize;
-use tokio::sync::mpsc;
-use wharf_api::linux::Peer;
+use tokio::sync::{Mutex, mpsc};
 use wharf_api::{FileRequest, TAR};
 use wharf_engine::Archive;
 use wharf_model::{Code, Failure, FileStat, Text};
@@ -20,35 +19,32 @@ use wharf_model::{Code, Failure, FileStat, Text};
 use crate::app::App;
 use crate::input::{self, Key, Query};
 use crate::refusal::{Answer, Refusal};
-use crate::rights::Rights;
 use crate::stream::{Pieces, Sink};
 use crate::work::Work;
 
 /// How many pieces wait for a slow reader.
-const AHEAD: usize = 4;
+const MAX_QUEUED_CHUNKS: usize = 4;
 /// How long a sender may take with its next piece: it may itself wait for something.
-const SILENCE: Duration = Duration::from_secs(600);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long a sender is heard out after it was answered.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) async fn look(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
     Key(key): Key,
-    input::Json(request): input::Json<FileRequest>,
+    input::Json(request, ..): input::Json<FileRequest>,
 ) -> Answer<Json<Option<FileStat>>> {
-    allowed(&app, peer, &key).await?;
     Ok(Json(app.engine.file(&key, &request.path, request.follow).await?))
 }
 
 pub(super) async fn take(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
     Key(key): Key,
     headers: HeaderMap,
-    input::Json(request): input::Json<FileRequest>,
+    input::Json(request, ..): input::Json<FileRequest>,
 ) -> Answer<impl IntoResponse> {
-    allowed(&app, peer, &key).await?;
     let archive = app.engine.copy_out(&key, &request.path, request.follow).await?;
-    let (sender, pieces) = mpsc::channel(AHEAD);
+    let (sender, pieces) = mpsc::channel(MAX_QUEUED_CHUNKS);
     tokio::spawn(pump(archive, Sink::new(sender, &headers), app.work.clone()));
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(TAR)),
@@ -84,33 +80,38 @@ pub(super) struct Put {
 
 pub(super) async fn put(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
     Key(key): Key,
     Query(query): Query<Put>,
     body: Body,
 ) -> Answer<Json<()>> {
-    allowed(&app, peer, &key).await?;
     let dir: Text = serde_json::from_str(&query.dir)
         .map_err(|error| Refusal::invalid(format!("cannot read the directory: {error}")))?;
-    let given = app.engine.copy_in(&key, &dir, Box::new(Given(body)));
-    Ok(Json(app.work.meanwhile(given).await??))
+    let body = Arc::new(Mutex::new(body));
+    let given = app.engine.copy_in(&key, &dir, Box::new(Given(Arc::clone(&body))));
+    let copied = app.work.meanwhile(given).await;
+    if !matches!(copied, Ok(Ok(()))) {
+        // Whoever is in the middle of sending would hear of a broken connection, and not of what went wrong.
+        tokio::spawn(tokio::time::timeout(LINGER_TIMEOUT, heard_out(body)));
+    }
+    Ok(Json(copied??))
 }
 
-async fn allowed(app: &App, peer: Peer, key: &str) -> Answer<()> {
-    let session = app.engine.find(key).await?;
-    Ok(Rights::of(&app.engine, peer).await.over("copy files of", &[session])?)
+/// Reads what nobody wants any more.
+async fn heard_out(body: Arc<Mutex<Body>>) {
+    while matches!(body.lock().await.frame().await, Some(Ok(_))) {}
 }
 
 /// A request's body as an archive.
-struct Given(Body);
+struct Given(Arc<Mutex<Body>>);
 
 #[async_trait::async_trait]
 impl Archive for Given {
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         loop {
-            let frame = tokio::time::timeout(SILENCE, self.0.frame()).await;
+            let frame =
+                tokio::time::timeout(SILENCE_TIMEOUT, async { self.0.lock().await.frame().await }).await;
             let frame = frame.map_err(|_| {
-                Failure::new(Code::Timeout, format!("nothing came for {} s", SILENCE.as_secs()))
+                Failure::new(Code::Timeout, format!("nothing came for {} s", SILENCE_TIMEOUT.as_secs()))
             })?;
             let Some(frame) = frame else { return Ok(None) };
             let frame = frame

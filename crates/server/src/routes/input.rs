@@ -1,23 +1,23 @@
+//! Routes: types bytes into a session, and closes its input.
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::{Request, State};
-use axum::{Extension, Json};
 use serde::Deserialize;
 use tokio::time::Instant;
-use wharf_api::LARGEST_WRITE;
-use wharf_api::linux::Peer;
+use wharf_api::MAX_WRITE_LEN;
 use wharf_model::{Code, Failure};
 
 use crate::app::App;
 use crate::input::{Key, Pieces, Query, announced};
 use crate::refusal::Answer;
-use crate::rights::Rights;
 
 /// What goes to the session at once. A shorter text is never mixed with what others type; a longer one is not
 /// mixed with what others write by this route.
-const PIECE: usize = 1 << 20;
-const PATIENCE: Duration = Duration::from_secs(30);
+const CHUNK_LEN: usize = 1 << 20;
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
 pub(super) struct Within {
@@ -27,17 +27,15 @@ pub(super) struct Within {
 pub(super) async fn write(
     State(app): State<Arc<App>>,
     Key(key): Key,
-    Extension(peer): Extension<Peer>,
     Query(query): Query<Within>,
     request: Request,
 ) -> Answer<Json<()>> {
-    announced(request.headers(), LARGEST_WRITE)?;
-    let within = query.within_ms.map_or(PATIENCE, Duration::from_millis);
+    announced(request.headers(), MAX_WRITE_LEN)?;
+    let within = query.within_ms.map_or(WRITE_TIMEOUT, Duration::from_millis);
     let deadline = Instant::now() + within.min(Duration::from_secs(24 * 3600));
     let session = app.engine.find(&key).await?;
-    Rights::of(&app.engine, peer).await.over("type into", &[Arc::clone(&session)])?;
-    let mut pieces = Pieces::new(request.into_body(), LARGEST_WRITE);
-    let mut piece = pieces.next(PIECE).await?;
+    let mut pieces = Pieces::new(request.into_body(), MAX_WRITE_LEN);
+    let mut piece = pieces.next(CHUNK_LEN).await?;
     let writer = app.writer(&session.id);
     let _turn = tokio::time::timeout_at(deadline, writer.lock()).await.map_err(|_| {
         Failure::new(Code::Busy, format!("somebody else is writing to session \"{}\"", session.name))
@@ -51,18 +49,13 @@ pub(super) async fn write(
         let written = app.work.carry_out(async move { Ok(engine.write(id.as_str(), &piece, left).await?) });
         written.await.map_err(|refusal| refusal.after(done))?;
         done += length;
-        piece = pieces.next(PIECE).await.map_err(|refusal| refusal.after(done))?;
+        piece = pieces.next(CHUNK_LEN).await.map_err(|refusal| refusal.after(done))?;
         if piece.is_empty() {
             return Ok(Json(()));
         }
     }
 }
 
-pub(super) async fn close(
-    State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
-    Key(key): Key,
-) -> Answer<Json<()>> {
-    Rights::of(&app.engine, peer).await.over("end the input of", &[app.engine.find(&key).await?])?;
+pub(super) async fn close(State(app): State<Arc<App>>, Key(key): Key) -> Answer<Json<()>> {
     Ok(Json(app.engine.close_input(&key).await?))
 }

@@ -1,12 +1,15 @@
+//! Routes: backends, garbage collection and the checks of `doctor`.
+
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use wharf_api::linux::Peer;
 use wharf_api::{BackendStatus, Check, GcItem, GcRequest};
+use wharf_model::{Act, NameScope};
 
 use crate::app::App;
 use crate::input;
+use crate::naming;
 use crate::notify::Rules;
 use crate::refusal::Answer;
 use crate::rights::Rights;
@@ -26,11 +29,11 @@ pub(super) async fn backends(State(app): State<Arc<App>>) -> Json<Vec<BackendSta
 
 pub(super) async fn gc(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
-    input::Json(request): input::Json<GcRequest>,
+    Extension(rights): Extension<Rights>,
+    input::Json(request, ..): input::Json<GcRequest>,
 ) -> Answer<Json<Vec<GcItem>>> {
     if !request.dry_run {
-        Rights::of(&app.engine, peer).await.over_all("collect what is left of sessions")?;
+        rights.over_all(Act::Manage, "collect what is left of sessions")?;
     }
     let engine = app.engine.clone();
     let work = async move { Ok(engine.gc(request.dry_run, request.ended_before).await?) };
@@ -49,7 +52,7 @@ pub(super) async fn doctor(State(app): State<Arc<App>>) -> Json<Vec<Check>> {
         detail: check.detail,
         hint: check.hint,
     });
-    Json(checks.chain([notifications(&app)]).collect())
+    Json(checks.chain([notifications(&app), names(&app)]).collect())
 }
 
 /// Whether the rules for notifications can be read.
@@ -57,6 +60,21 @@ fn notifications(app: &App) -> Check {
     let name = "notify".to_owned();
     match Rules::check(&app.home) {
         Ok(rules) => Check { name, ok: true, detail: format!("{rules} rules"), hint: None },
+        Err(failure) => Check { name, ok: false, detail: failure.message, hint: failure.hint },
+    }
+}
+
+/// What names are unique in, if that can be read.
+fn names(app: &App) -> Check {
+    let name = "names".to_owned();
+    match naming::read(&app.home) {
+        Ok(scope) => {
+            let within = match scope {
+                NameScope::Instance => "instance",
+                NameScope::Group => "group",
+            };
+            Check { name, ok: true, detail: format!("unique in their {within}"), hint: None }
+        }
         Err(failure) => Check { name, ok: false, detail: failure.message, hint: failure.hint },
     }
 }

@@ -1,3 +1,5 @@
+//! Route: streams a session's output, with gaps and failures as trailers.
+
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -18,7 +20,7 @@ use crate::stream::{Pieces, Sink};
 use crate::work::Work;
 
 /// How many pieces wait for a slow reader. What it has not taken stays in the log, and costs nothing.
-const AHEAD: usize = 2;
+const MAX_QUEUED_CHUNKS: usize = 2;
 
 #[derive(Deserialize)]
 pub(super) struct Reading {
@@ -35,7 +37,7 @@ pub(super) async fn read(
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {
     let output = app.engine.output(&key, Offset(query.from), query.follow).await?;
-    let (sender, pieces) = mpsc::channel(AHEAD);
+    let (sender, pieces) = mpsc::channel(MAX_QUEUED_CHUNKS);
     tokio::spawn(pump(output, Sink::new(sender, &headers), app.work.clone()));
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
@@ -95,7 +97,7 @@ mod tests {
         script: Vec<wharf_engine::Result<Option<OutputChunk>>>,
         trailers: bool,
     ) -> Result<(String, Option<HeaderMap>), std::io::Error> {
-        let (sender, pieces) = mpsc::channel(AHEAD);
+        let (sender, pieces) = mpsc::channel(MAX_QUEUED_CHUNKS);
         let output = Box::new(Scripted(script.into()));
         tokio::spawn(pump(output, Sink { pieces: sender, trailers }, Work::new()));
         let whole = Pieces(pieces).collect().await?;

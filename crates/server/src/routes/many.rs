@@ -7,9 +7,9 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use tokio::task::JoinSet;
 use wharf_api::linux::Peer;
-use wharf_api::{ManyRequest, Outcome};
+use wharf_api::{ManyRequest, Outcome, Selector};
 use wharf_engine::Engine;
-use wharf_model::{ExitRecord, Failure, Session, SessionId};
+use wharf_model::{Act, ExitRecord, Failure, Session, SessionId};
 
 use super::sessions::select;
 use crate::app::App;
@@ -19,68 +19,45 @@ use crate::rights::Rights;
 
 type Outcomes = Answer<Json<Vec<Outcome>>>;
 type Many = input::Json<ManyRequest>;
+type Asker = (Extension<Peer>, Extension<Rights>);
 
-pub(super) async fn stop(
-    State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
-    body: Many,
-) -> Outcomes {
+pub(super) async fn stop(State(app): State<Arc<App>>, asker: Asker, body: Many) -> Outcomes {
     let grace = body.0.grace.map(|grace| Duration::from_millis(grace.0));
-    each(app, peer, Verb::Stop { grace }, body.0).await
+    each(app, asker, Verb::Stop { grace }, body.0).await
 }
 
-pub(super) async fn kill(
-    State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
-    body: Many,
-) -> Outcomes {
-    each(app, peer, Verb::Kill, body.0).await
+pub(super) async fn kill(State(app): State<Arc<App>>, asker: Asker, body: Many) -> Outcomes {
+    each(app, asker, Verb::Kill, body.0).await
 }
 
-pub(super) async fn signal(
-    State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
-    body: Many,
-) -> Outcomes {
+pub(super) async fn signal(State(app): State<Arc<App>>, asker: Asker, body: Many) -> Outcomes {
     let (signal, tree) = (body.0.signal, body.0.tree);
     if !(1..=64).contains(&signal) {
         return Err(Refusal::invalid(format!("{signal} is no signal")));
     }
-    each(app, peer, Verb::Signal { signal, tree }, body.0).await
+    each(app, asker, Verb::Signal { signal, tree }, body.0).await
 }
 
-pub(super) async fn restart(
-    State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
-    body: Many,
-) -> Outcomes {
+pub(super) async fn restart(State(app): State<Arc<App>>, asker: Asker, body: Many) -> Outcomes {
     let grace = body.0.grace.map(|grace| Duration::from_millis(grace.0));
-    each(app, peer, Verb::Restart { grace }, body.0).await
+    let repin = body.0.repin;
+    if repin {
+        asker.1.over_all(Act::Accept, "accept changed paths")?;
+    }
+    each(app, asker, Verb::Restart { grace, repin }, body.0).await
 }
 
-pub(super) async fn remove(
-    State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
-    body: Many,
-) -> Outcomes {
+pub(super) async fn remove(State(app): State<Arc<App>>, asker: Asker, body: Many) -> Outcomes {
     let force = body.0.force;
-    each(app, peer, Verb::Remove { force }, body.0).await
+    each(app, asker, Verb::Remove { force }, body.0).await
 }
 
-pub(super) async fn pause(
-    State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
-    body: Many,
-) -> Outcomes {
-    each(app, peer, Verb::Pause, body.0).await
+pub(super) async fn pause(State(app): State<Arc<App>>, asker: Asker, body: Many) -> Outcomes {
+    each(app, asker, Verb::Pause, body.0).await
 }
 
-pub(super) async fn unpause(
-    State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
-    body: Many,
-) -> Outcomes {
-    each(app, peer, Verb::Unpause, body.0).await
+pub(super) async fn unpause(State(app): State<Arc<App>>, asker: Asker, body: Many) -> Outcomes {
+    each(app, asker, Verb::Unpause, body.0).await
 }
 
 /// What is done to each.
@@ -89,7 +66,7 @@ enum Verb {
     Stop { grace: Option<Duration> },
     Kill,
     Signal { signal: i32, tree: bool },
-    Restart { grace: Option<Duration> },
+    Restart { grace: Option<Duration>, repin: bool },
     Remove { force: bool },
     Pause,
     Unpause,
@@ -119,7 +96,10 @@ impl Verb {
             Self::Stop { grace } => engine.stop(key, grace, by).await.map(Some),
             Self::Kill => engine.kill(key, by).await.map(Some),
             Self::Signal { signal, tree } => engine.signal(key, signal, tree).await.map(|()| None),
-            Self::Restart { grace } => engine.restart(key, grace, by).await.map(|_| None),
+            Self::Restart { grace, repin: false } => engine.restart(key, grace, by).await.map(|_| None),
+            Self::Restart { grace, repin: true } => {
+                engine.restart_repinned(key, grace, by).await.map(|_| None)
+            }
             Self::Remove { force } => engine.remove(key, force).await.map(|()| None),
             Self::Pause => engine.pause(key).await.map(|_| None),
             Self::Unpause => engine.unpause(key).await.map(|_| None),
@@ -127,19 +107,70 @@ impl Verb {
     }
 }
 
-async fn each(app: Arc<App>, peer: Peer, verb: Verb, request: ManyRequest) -> Outcomes {
+async fn each(
+    app: Arc<App>,
+    (Extension(peer), Extension(rights)): Asker,
+    verb: Verb,
+    request: ManyRequest,
+) -> Outcomes {
     let selector = &request.selector;
     let named = !selector.names.is_empty();
     if !named && selector.group.is_none() && selector.labels.is_empty() && !selector.all {
         return Err(Refusal::invalid("no session is named"));
     }
-    let mut sessions = select(&app, selector).await?;
+    let Meant { mut sessions, missing } = Meant::by(&app, selector).await?;
     // Of many, those that it can be done to. Of named ones, each must be told.
     sessions.retain(|session| named || !verb.wants_live() || !session.state.is_over());
-    Rights::of(&app.engine, peer).await.over(verb.word(), &sessions)?;
+    rights.over(verb.word(), &sessions)?;
     let engine = app.engine.clone();
     let by = format!("pid {}", peer.pid);
-    app.work.carry_out(async move { Ok(Json(apply(engine, verb, sessions, by).await)) }).await
+    let work = async move {
+        let mut outcomes = apply(engine, verb, sessions, by).await;
+        for (place, outcome) in missing {
+            outcomes.insert(place.min(outcomes.len()), outcome);
+        }
+        Ok(Json(outcomes))
+    };
+    app.work.carry_out(work).await
+}
+
+/// What a selector means.
+struct Meant {
+    sessions: Vec<Arc<Session>>,
+    /// What there is to say of names that mean nothing, each with its place among all that is said. One of them stops
+    /// nothing for the others.
+    missing: Vec<(usize, Outcome)>,
+}
+
+impl Meant {
+    async fn by(app: &App, selector: &Selector) -> Result<Self, Failure> {
+        if selector.names.len() < 2 {
+            return Ok(Self { sessions: select(app, selector).await?, missing: Vec::new() });
+        }
+        let (mut sessions, mut missing): (Vec<Arc<Session>>, Vec<(usize, Outcome)>) =
+            (Vec::new(), Vec::new());
+        for name in &selector.names {
+            match select(app, &Selector { names: vec![name.clone()], ..selector.clone() }).await {
+                Ok(found) => {
+                    sessions.extend(
+                        found
+                            .into_iter()
+                            .filter(|one| !sessions.iter().any(|other| other.id == one.id))
+                            .collect::<Vec<_>>(),
+                    );
+                }
+                Err(failure) => {
+                    let outcome = Outcome { name: name.parse()?, exit: None, failure: Some(failure) };
+                    missing.push((sessions.len() + missing.len(), outcome));
+                }
+            }
+        }
+        match missing.first().and_then(|(_, outcome)| outcome.failure.clone()) {
+            // Nothing is done to anything: the request as a whole has failed.
+            Some(failure) if sessions.is_empty() => Err(failure),
+            _ => Ok(Self { sessions, missing }),
+        }
+    }
 }
 
 async fn apply(engine: Engine, verb: Verb, sessions: Vec<Arc<Session>>, by: String) -> Vec<Outcome> {

@@ -1,22 +1,22 @@
+//! Routes: sends, lists, shows, cancels and retries messages, and asks agents.
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::State;
-use axum::{Extension, Json};
 use serde::Deserialize;
-use wharf_api::linux::Peer;
-use wharf_api::{Await, SendRequest};
+use wharf_api::{Await, RetryRequest, SendRequest};
 use wharf_model::{Receipt, Reply};
 
 use crate::app::App;
 use crate::input;
 use crate::refusal::Answer;
-use crate::rights::Rights;
 
 /// How long is waited where nothing is said.
-const PATIENCE: Duration = Duration::from_secs(120);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long is waited at most.
-const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+const MAX_TIMEOUT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 #[derive(Deserialize)]
 pub(super) struct Waiting {
@@ -27,22 +27,35 @@ pub(super) struct Waiting {
 
 /// A time that a request names, within what can be waited.
 pub(super) fn within(timeout_ms: Option<u64>) -> Duration {
-    timeout_ms.map_or(PATIENCE, Duration::from_millis).min(LONGEST)
+    timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis).min(MAX_TIMEOUT)
 }
 
 pub(super) async fn send(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
     input::Key(key): input::Key,
     input::Query(waiting): input::Query<Waiting>,
-    input::Json(request): input::Json<SendRequest>,
+    input::Json(request, ..): input::Json<SendRequest>,
 ) -> Answer<Json<Receipt>> {
     let session = app.engine.find(&key).await?;
-    Rights::of(&app.engine, peer).await.over("send a message to", &[Arc::clone(&session)])?;
     let engine = app.engine.clone();
     // Finished though the asker hangs up: he asks again with the same key.
     let send = async move { Ok(engine.send(session.id.as_str(), request.text, request.manner).await?) };
     let receipt = app.work.carry_out(send).await?;
+    waited(&app, receipt, &waiting).await
+}
+
+pub(super) async fn retry(
+    State(app): State<Arc<App>>,
+    input::Key(key): input::Key,
+    input::Query(waiting): input::Query<Waiting>,
+    input::Json(request, ..): input::Json<RetryRequest>,
+) -> Answer<Json<Receipt>> {
+    let session = app.engine.find(&key).await?;
+    let engine = app.engine.clone();
+    let how = wharf_engine::Retry { compact: request.compact, force: request.force };
+    let within = within(waiting.timeout_ms);
+    let work = async move { Ok(engine.retry(session.id.as_str(), how, within).await?) };
+    let receipt = app.work.carry_out(work).await?;
     waited(&app, receipt, &waiting).await
 }
 
@@ -61,27 +74,18 @@ pub(super) async fn show(
     waited(&app, app.engine.receipt(&id).await?, &waiting).await
 }
 
-pub(super) async fn cancel(
-    State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
-    input::Key(id): input::Key,
-) -> Answer<Json<Receipt>> {
-    let receipt = app.engine.receipt(&id).await?;
-    let session = app.engine.find(receipt.session.as_str()).await?;
-    Rights::of(&app.engine, peer).await.over("cancel a message to", &[session])?;
+pub(super) async fn cancel(State(app): State<Arc<App>>, input::Key(id): input::Key) -> Answer<Json<Receipt>> {
     let engine = app.engine.clone();
     app.work.carry_out(async move { Ok(engine.cancel(&id).await?) }).await.map(Json)
 }
 
 pub(super) async fn ask(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
     input::Key(key): input::Key,
     input::Query(waiting): input::Query<Waiting>,
-    input::Json(request): input::Json<SendRequest>,
+    input::Json(request, ..): input::Json<SendRequest>,
 ) -> Answer<Json<Reply>> {
     let session = app.engine.find(&key).await?;
-    Rights::of(&app.engine, peer).await.over("send a message to", &[Arc::clone(&session)])?;
     let within = within(waiting.timeout_ms);
     let reply = app.engine.ask(session.id.as_str(), request.text, request.manner, within);
     Ok(Json(app.work.meanwhile(reply).await??))

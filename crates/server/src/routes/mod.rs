@@ -16,6 +16,7 @@ mod screen;
 mod session;
 mod sessions;
 mod state;
+mod trust;
 
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use axum::routing::{get, post, put};
 use wharf_model::{Code, Failure};
 
 use crate::app::App;
+use crate::asking;
 use crate::refusal::Refusal;
 
 /// Every route there is.
@@ -49,6 +51,7 @@ pub(crate) fn all(app: Arc<App>) -> Router {
         .route("/v1/sessions/{key}/log", get(log::read))
         .route("/v1/sessions/{key}/messages", get(messages::list).post(messages::send))
         .route("/v1/sessions/{key}/ask", post(messages::ask))
+        .route("/v1/sessions/{key}/retry", post(messages::retry))
         .route("/v1/sessions/{key}/interrupt", post(questions::interrupt))
         .route("/v1/sessions/{key}/escape", post(questions::escape))
         .route("/v1/sessions/{key}/keys", post(questions::keys))
@@ -65,6 +68,10 @@ pub(crate) fn all(app: Arc<App>) -> Router {
         .route("/v1/messages/{id}/cancel", post(messages::cancel))
         .route("/v1/agents", get(agents::list))
         .route("/v1/agents/{name}/hooks", post(agents::settings))
+        .route("/v1/trust", get(trust::list))
+        .route("/v1/trust/look", post(trust::look))
+        .route("/v1/trust/accept", post(trust::accept))
+        .route("/v1/trust/revoke", post(trust::revoke))
         .route("/v1/hook", post(agents::hook))
         .route("/v1/stop", post(many::stop))
         .route("/v1/kill", post(many::kill))
@@ -80,6 +87,7 @@ pub(crate) fn all(app: Arc<App>) -> Router {
         .route("/v1/environments/prepare", post(environments::prepare))
         .route("/v1/gc", post(instance::gc))
         .route("/v1/doctor", get(instance::doctor))
+        .route_layer(axum::middleware::from_fn_with_state(Arc::clone(&app), asking::ask))
         .fallback(unknown)
         .method_not_allowed_fallback(not_so)
         .with_state(app)

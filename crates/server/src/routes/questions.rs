@@ -1,24 +1,24 @@
+//! Routes: interrupt, escape, keys, and the answers to an agent's question.
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::State;
-use axum::{Extension, Json};
 use serde::Deserialize;
-use wharf_api::linux::Peer;
 use wharf_api::{ApproveRequest, KeysRequest};
 use wharf_engine::Answer as Reaction;
-use wharf_model::{Answered, Question, Report, Session};
+use wharf_model::{Answered, Interrupted, Question, Report, Session};
 
 use super::messages::within;
 use crate::app::App;
 use crate::input;
 use crate::refusal::{Answer, Refusal};
-use crate::rights::Rights;
 
 /// How long an agent may take to stop, or to take an answer, where nothing is said.
-const PROMPT: Duration = Duration::from_secs(15);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 /// The most keys of one request.
-const MOST_KEYS: usize = 1024;
+const MAX_KEYS: usize = 1024;
 
 #[derive(Deserialize)]
 pub(super) struct Timed {
@@ -27,28 +27,23 @@ pub(super) struct Timed {
 
 impl Timed {
     fn within(&self) -> Duration {
-        self.timeout_ms.map_or(PROMPT, |timeout| within(Some(timeout)))
+        self.timeout_ms.map_or(DEFAULT_TIMEOUT, |timeout| within(Some(timeout)))
     }
 }
 
 pub(super) async fn interrupt(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
     input::Key(key): input::Key,
     input::Query(timed): input::Query<Timed>,
-) -> Answer<Json<Report>> {
-    let session = may(&app, peer, "interrupt", &key).await?;
+) -> Answer<Json<Interrupted>> {
+    let session = app.engine.find(&key).await?;
     let engine = app.engine.clone();
     let work = async move { Ok(engine.interrupt(session.id.as_str(), timed.within()).await?) };
     app.work.carry_out(work).await.map(Json)
 }
 
-pub(super) async fn escape(
-    State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
-    input::Key(key): input::Key,
-) -> Answer<Json<Report>> {
-    let session = may(&app, peer, "type into", &key).await?;
+pub(super) async fn escape(State(app): State<Arc<App>>, input::Key(key): input::Key) -> Answer<Json<Report>> {
+    let session = app.engine.find(&key).await?;
     press(&app, &session, vec!["Escape".to_owned()]).await?;
     let session = app.engine.find(session.id.as_str()).await?;
     let evidence = session.evidence.clone().unwrap_or_default();
@@ -57,14 +52,13 @@ pub(super) async fn escape(
 
 pub(super) async fn keys(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
     input::Key(key): input::Key,
-    input::Json(request): input::Json<KeysRequest>,
+    input::Json(request, ..): input::Json<KeysRequest>,
 ) -> Answer<Json<()>> {
-    if request.keys.len() > MOST_KEYS {
-        return Err(Refusal::invalid(format!("more than {MOST_KEYS} keys at once")));
+    if request.keys.len() > MAX_KEYS {
+        return Err(Refusal::invalid(format!("more than {MAX_KEYS} keys at once")));
     }
-    let session = may(&app, peer, "type into", &key).await?;
+    let session = app.engine.find(&key).await?;
     press(&app, &session, request.keys).await.map(Json)
 }
 
@@ -77,31 +71,23 @@ pub(super) async fn question(
 
 pub(super) async fn approve(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
     input::Key(key): input::Key,
     input::Query(timed): input::Query<Timed>,
-    input::Json(request): input::Json<ApproveRequest>,
+    input::Json(request, ..): input::Json<ApproveRequest>,
 ) -> Answer<Json<Answered>> {
-    answer(app, peer, key, Reaction::Approve(request.choice), timed.within()).await
+    answer(app, key, Reaction::Approve(request.choice), timed.within()).await
 }
 
 pub(super) async fn deny(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
     input::Key(key): input::Key,
     input::Query(timed): input::Query<Timed>,
 ) -> Answer<Json<Answered>> {
-    answer(app, peer, key, Reaction::Deny, timed.within()).await
+    answer(app, key, Reaction::Deny, timed.within()).await
 }
 
-async fn answer(
-    app: Arc<App>,
-    peer: Peer,
-    key: String,
-    reaction: Reaction,
-    within: Duration,
-) -> Answer<Json<Answered>> {
-    let session = may(&app, peer, "answer for", &key).await?;
+async fn answer(app: Arc<App>, key: String, reaction: Reaction, within: Duration) -> Answer<Json<Answered>> {
+    let session = app.engine.find(&key).await?;
     let engine = app.engine.clone();
     // Half an answer would be worse than either.
     let work = async move { Ok(engine.answer(session.id.as_str(), reaction, within).await?) };
@@ -111,11 +97,4 @@ async fn answer(
 async fn press(app: &App, session: &Arc<Session>, keys: Vec<String>) -> Answer<()> {
     let (engine, id) = (app.engine.clone(), session.id.clone());
     app.work.carry_out(async move { Ok(engine.press(id.as_str(), &keys).await?) }).await
-}
-
-/// The session, where the caller may do that to it.
-async fn may(app: &App, peer: Peer, verb: &str, key: &str) -> Answer<Arc<Session>> {
-    let session = app.engine.find(key).await?;
-    Rights::of(&app.engine, peer).await.over(verb, &[Arc::clone(&session)])?;
-    Ok(session)
 }

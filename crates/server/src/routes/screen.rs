@@ -1,3 +1,5 @@
+//! Routes: captures of the screen, its changes, and its repaint.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +18,10 @@ use crate::input;
 use crate::refusal::{Answer, Refusal};
 
 /// How long a change is waited for at most.
-const LONGEST: Duration = Duration::from_secs(60);
+const MAX_CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a screen may take to have its terminal's size, and how often it is looked.
-const RESIZED: Duration = Duration::from_millis(250);
-const AGAIN: Duration = Duration::from_millis(10);
+const RESIZE_TIMEOUT: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Deserialize)]
 pub(super) struct Capture {
@@ -65,7 +67,7 @@ pub(super) async fn changes(
     let since = query.since.as_deref().filter(|since| !since.is_empty());
     let changes = match since {
         Some(since) if query.wait_ms > 0 => {
-            let wait = Duration::from_millis(query.wait_ms).min(LONGEST);
+            let wait = Duration::from_millis(query.wait_ms).min(MAX_CHANGE_TIMEOUT);
             app.work.meanwhile(app.engine.screen_change(&key, since, wait)).await??
         }
         since => app.engine.screen_since(&key, since).await?,
@@ -100,12 +102,12 @@ pub(super) async fn repaint(
 
 /// Waits until a screen has this size: it hears of a change of size a moment after the terminal itself.
 async fn resized(app: &App, key: &str, size: Size) -> Result<(), Failure> {
-    let until = Instant::now() + RESIZED;
+    let until = Instant::now() + RESIZE_TIMEOUT;
     while app.engine.screen_since(key, None).await?.size != size {
         if Instant::now() > until {
             return Err(Failure::new(Code::Busy, format!("the screen of {key:?} has another size")));
         }
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }

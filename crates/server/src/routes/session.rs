@@ -1,3 +1,5 @@
+//! Routes for one session: show, resize, rename, variables, pipe, wait, stats.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -6,7 +8,6 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use serde::Deserialize;
-use wharf_api::linux::Peer;
 use wharf_api::{EnvRequest, PipeRequest, RenameRequest};
 use wharf_model::{Code, ExitRecord, Failure, Session, Size, Stats, Text};
 
@@ -25,32 +26,28 @@ pub(super) struct Look {
 
 pub(super) async fn show(
     State(app): State<Arc<App>>,
+    Extension(rights): Extension<Rights>,
     input::Key(key): input::Key,
     input::Query(look): input::Query<Look>,
 ) -> Answer<impl IntoResponse> {
     let session = if look.glance { app.engine.glance(&key).await? } else { app.engine.find(&key).await? };
-    let text = app.full.one(&session).map_err(|error| unwritable(&error))?;
+    let text = app.full.one(&rights.shown(&session)).map_err(|error| unwritable(&error))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text))
 }
 
 pub(super) async fn resize(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
     input::Key(key): input::Key,
-    input::Json(size): input::Json<Size>,
+    input::Json(size, ..): input::Json<Size>,
 ) -> Answer<Json<()>> {
-    Rights::of(&app.engine, peer).await.over("resize", &[app.engine.find(&key).await?])?;
     Ok(Json(app.engine.resize(&key, size).await?))
 }
 
 pub(super) async fn rename(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
     input::Key(key): input::Key,
-    input::Json(request): input::Json<RenameRequest>,
+    input::Json(request, ..): input::Json<RenameRequest>,
 ) -> Answer<Json<Session>> {
-    let session = app.engine.find(&key).await?;
-    Rights::of(&app.engine, peer).await.over("rename", &[session])?;
     let engine = app.engine.clone();
     let renamed = app.work.carry_out(async move { Ok(engine.rename(&key, request.name).await?) }).await?;
     Ok(Json(Session::clone(&renamed)))
@@ -58,21 +55,16 @@ pub(super) async fn rename(
 
 pub(super) async fn env(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
     input::Key(key): input::Key,
 ) -> Answer<Json<Vec<(Text, Text)>>> {
-    // Secrets live in variables; and who runs a further command in a session asks for them first.
-    Rights::of(&app.engine, peer).await.over("read the variables of", &[app.engine.find(&key).await?])?;
     Ok(Json(app.engine.env(&key).await?))
 }
 
 pub(super) async fn set_env(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
     input::Key(key): input::Key,
-    input::Json(request): input::Json<EnvRequest>,
+    input::Json(request, ..): input::Json<EnvRequest>,
 ) -> Answer<Json<()>> {
-    Rights::of(&app.engine, peer).await.over("change the variables of", &[app.engine.find(&key).await?])?;
     let engine = app.engine.clone();
     let work = async move { Ok(engine.set_env(&key, request.set, request.unset).await?) };
     app.work.carry_out(work).await.map(Json)
@@ -80,11 +72,9 @@ pub(super) async fn set_env(
 
 pub(super) async fn pipe(
     State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
     input::Key(key): input::Key,
-    input::Json(request): input::Json<PipeRequest>,
+    input::Json(request, ..): input::Json<PipeRequest>,
 ) -> Answer<Json<()>> {
-    Rights::of(&app.engine, peer).await.over("copy the output of", &[app.engine.find(&key).await?])?;
     let engine = app.engine.clone();
     let work = async move { Ok(engine.pipe(&key, request.file, request.from_start).await?) };
     app.work.carry_out(work).await.map(Json)

@@ -1,20 +1,24 @@
+//! Routes: lists, selects and starts sessions.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use wharf_api::{Selector, StartRequest, Started};
 use wharf_engine::Filter;
-use wharf_model::{Failure, Session};
+use wharf_model::{Act, Code, Failure, Session};
 
 use crate::app::App;
 use crate::input;
 use crate::refusal::{Answer, Refusal};
+use crate::rights::Rights;
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
+    Extension(rights): Extension<Rights>,
     input::Query(query): input::Query<Vec<(String, String)>>,
 ) -> Answer<impl IntoResponse> {
     let asked = |form: &str| query.iter().any(|(name, value)| name == form && is_true(value));
@@ -23,30 +27,51 @@ pub(super) async fn list(
         (_, true) => (&app.brief, "application/json"),
         _ => (&app.full, "application/json"),
     };
-    let sessions = select(&app, &selector(query)?).await?;
+    let mut sessions = select(&app, &selector(query)?).await?;
+    if !rights.are_all() {
+        sessions = sessions.iter().map(|session| rights.shown(session)).collect();
+    }
     let text = list.write(sessions).map_err(|error| unwritable(&error))?;
     Ok(([(header::CONTENT_TYPE, kind)], text))
 }
 
 pub(super) async fn start(
     State(app): State<Arc<App>>,
-    input::Json(request): input::Json<StartRequest>,
+    Extension(rights): Extension<Rights>,
+    input::Json(mut request, ..): input::Json<StartRequest>,
 ) -> Answer<Json<Started>> {
+    let spec = &mut request.spec;
+    rights.over_all(Act::Start, "start a session")?;
+    if spec.control_others {
+        rights.over_all(Act::StartWider, "start a session with --allow-control")?;
+    }
+    if spec.adopt.is_some() {
+        rights.over_all(Act::StartWider, "take somebody else's session in")?;
+    }
+    spec.starter = rights.session().cloned();
     let engine = app.engine.clone();
+    // A container has those of its engine.
+    let hard_limits = if request.spec.container.is_none() { app.hard_limits.clone() } else { Vec::new() };
     let work = Box::pin(async move {
         let (session, created) = if request.ensure {
             engine.ensure(request.spec).await?
         } else {
             (engine.start(request.spec).await?, true)
         };
-        Ok(Started { session: Session::clone(&session), created })
+        Ok(Started { session: Session::clone(&rights.shown(&session)), created, hard_limits })
     });
     app.work.carry_out(work).await.map(Json)
 }
 
-/// The sessions that a selector means; a name that there is not is a failure.
+/// The sessions that a selector means; a name or a group that there is not is a failure.
 pub(super) async fn select(app: &App, selector: &Selector) -> Result<Vec<Arc<Session>>, Failure> {
     let filter = Filter { group: selector.group.clone(), labels: selector.labels.clone(), live: false };
+    if let Some(group) = &selector.group
+        && !app.engine.has_group(group)
+    {
+        return Err(Failure::new(Code::NotFound, format!("there is no group {:?}", group.as_str()))
+            .hint("`wharf groups` lists them"));
+    }
     if selector.names.is_empty() {
         return Ok(app.engine.list(&filter));
     }
@@ -84,7 +109,7 @@ fn is_true(value: &str) -> bool {
 }
 
 pub(super) fn unwritable(error: &serde_json::Error) -> Refusal {
-    Failure::new(wharf_model::Code::Internal, format!("cannot write the answer: {error}")).into()
+    Failure::new(Code::Internal, format!("cannot write the answer: {error}")).into()
 }
 
 #[cfg(test)]

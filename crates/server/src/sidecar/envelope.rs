@@ -1,11 +1,15 @@
+//! Parses one line of the event socket, within limits.
+
 use serde::Deserialize;
 use serde_json::Value;
 use wharf_model::{Code, Failure};
 
 /// The version that is understood.
 const VERSION: u32 = 1;
+/// The most values of one line. A value takes many times the memory of the two bytes that it may be.
+const MAX_VALUES: usize = 100_000;
 /// The longest kind of an event.
-const LONGEST_KIND: usize = 128;
+const MAX_KIND_LEN: usize = 128;
 
 /// One line.
 #[derive(Debug, PartialEq, Deserialize)]
@@ -27,12 +31,31 @@ pub(super) struct Envelope {
     pub(super) only: bool,
 }
 
+/// How many values a line has, at most: each begins a list, or comes after a comma. Those in texts do not count.
+fn values(line: &[u8]) -> usize {
+    let (mut count, mut text, mut escaped) = (1, false, false);
+    for byte in line {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if text => escaped = true,
+            b'"' => text = !text,
+            b',' | b'[' | b'{' if !text => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
 fn version() -> u32 {
     VERSION
 }
 
 impl Envelope {
     pub(super) fn read(line: &[u8]) -> Result<Self, Failure> {
+        if values(line) > MAX_VALUES {
+            return Err(Failure::new(Code::TooLong, format!("the line has more than {MAX_VALUES} values")));
+        }
+        // The reader itself refuses what is nested more than 128 deep.
         serde_json::from_slice(line)
             .map_err(|error| Failure::new(Code::Invalid, format!("the line is no event: {error}")))
     }
@@ -51,8 +74,8 @@ impl Envelope {
         match self.kind.as_deref() {
             None if self.credentials().is_some() => Ok(None),
             None | Some("") => Err(Failure::new(Code::Invalid, "the event has no kind")),
-            Some(kind) if kind.len() > LONGEST_KIND => {
-                Err(Failure::new(Code::Invalid, format!("the kind is longer than {LONGEST_KIND} bytes")))
+            Some(kind) if kind.len() > MAX_KIND_LEN => {
+                Err(Failure::new(Code::Invalid, format!("the kind is longer than {MAX_KIND_LEN} bytes")))
             }
             kind => Ok(kind),
         }
@@ -76,6 +99,16 @@ mod tests {
         assert_eq!((hello.kind(), hello.credentials(), hello.ack), (Ok(None), Some(("s", "t")), true));
         let both = read(r#"{"kind":"k","session":"s","token":"t"}"#);
         assert_eq!(both.kind(), Ok(Some("k")));
+    }
+
+    #[test]
+    fn a_line_of_nothing_but_values_is_refused_before_it_takes_memory() {
+        let lists = format!(r#"{{"kind":"k","data":[{}[]]}}"#, "[],".repeat(MAX_VALUES));
+        assert_eq!(Envelope::read(lists.as_bytes()).unwrap_err().code, Code::TooLong);
+        let text = format!(r#"{{"kind":"k","data":"\"{}\\"}}"#, "[],".repeat(MAX_VALUES));
+        assert!(Envelope::read(text.as_bytes()).is_ok());
+        let deep = format!(r#"{{"kind":"k","data":{}{}}}"#, "[".repeat(1_000), "]".repeat(1_000));
+        assert_eq!(Envelope::read(deep.as_bytes()).unwrap_err().code, Code::Invalid);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //!
 //! A sender that floods waits for its own lines to be stored, and delays nobody else.
 
+mod account;
 mod envelope;
 mod lines;
 mod serve;

@@ -1,22 +1,25 @@
+//! Accepts connections on the event socket, and limits how many there are.
+
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use wharf_api::linux;
 use wharf_engine::Engine;
 
+use super::account::Accounts;
 use super::teller::Teller;
 use crate::listener::Listener;
+use crate::rights::Callers;
 use crate::work::Work;
 
 /// How many may tell at once. Further ones are closed at once.
-const MOST: usize = 1024;
-/// How many large lines there may be in memory.
-const LARGE: usize = 4;
+const MAX_CONNECTIONS: usize = 1024;
+/// With more than so many, whoever comes is asked first which session it belongs to: no session takes all places.
+const CROWDED_CONNECTIONS: usize = 256;
 
 /// Takes events until the daemon ends.
-pub(crate) async fn serve(mut listener: Listener, engine: Engine, work: Work) {
-    let large = Arc::new(Semaphore::new(LARGE));
+pub(crate) async fn serve(mut listener: Listener, engine: Engine, callers: Callers, work: Work) {
+    let accounts = Accounts::new();
     let mut tellers = JoinSet::new();
     loop {
         let stream = tokio::select! {
@@ -28,13 +31,19 @@ pub(crate) async fn serve(mut listener: Listener, engine: Engine, work: Work) {
                 Err(_) => return,
             },
         };
-        if tellers.len() >= MOST {
-            tracing::warn!("{MOST} processes tell events: one more is refused");
+        if tellers.len() >= MAX_CONNECTIONS {
+            tracing::warn!("{MAX_CONNECTIONS} processes tell events: one more is refused");
             continue;
         }
         match linux::peer(&stream) {
             Ok(peer) if peer.is_us() => {
-                tellers.spawn(Teller::new(engine.clone(), peer, stream, Arc::clone(&large)).run());
+                let crowded = tellers.len() >= CROWDED_CONNECTIONS;
+                let (engine, callers, accounts) = (engine.clone(), callers.clone(), Arc::clone(&accounts));
+                let pidfd = linux::Peer::pidfd(&stream);
+                tellers.spawn(async move {
+                    let found = callers.at(peer, pidfd).await;
+                    Teller::new(engine, peer, found, stream, accounts).run(crowded).await;
+                });
             }
             Ok(peer) => tracing::warn!("user {} may not tell events", peer.uid),
             Err(error) => tracing::warn!("a teller without credentials is refused: {error}"),

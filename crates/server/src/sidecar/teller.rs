@@ -1,3 +1,5 @@
+//! Reads one client's events line by line, checks its session, and stores them.
+
 use std::io;
 use std::sync::Arc;
 
@@ -5,21 +7,22 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::Semaphore;
 use wharf_api::linux::Peer;
-use wharf_engine::{Engine, Origin};
+use wharf_engine::Engine;
+use wharf_holder::linux::callers::Found;
 use wharf_model::{Code, Failure, SessionId};
 
+use super::account::{Accounts, Room, Seat};
 use super::envelope::Envelope;
 use super::lines::{Line, Lines};
-use crate::{credentials, rights};
+use crate::credentials;
 
 /// The longest line.
-const LONGEST: usize = 16 << 20;
+const MAX_LINE_LEN: usize = 16 << 20;
 /// A line beyond this is read on another thread, so that others need not wait for it.
-const LARGE: usize = 256 << 10;
+const LARGE_LINE_LEN: usize = 256 << 10;
 /// How long an answer may take to be taken.
-const TAKEN: std::time::Duration = std::time::Duration::from_secs(5);
+const ANSWER_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// The kind of a line that has what an agent's own hook says, for its profile to translate.
 const HOOK: &str = "hook";
@@ -35,9 +38,13 @@ struct Hook {
 pub(super) struct Teller {
     engine: Engine,
     peer: Peer,
+    /// What is known of where it comes from.
+    found: Found,
     lines: Lines<OwnedReadHalf>,
     answers: OwnedWriteHalf,
-    session: Option<SessionId>,
+    accounts: Arc<Accounts>,
+    /// For whom it tells.
+    seat: Seat,
     /// Whether it may not be another one any more.
     settled: bool,
     /// The sender's last number.
@@ -47,43 +54,87 @@ pub(super) struct Teller {
 }
 
 impl Teller {
-    pub(super) fn new(engine: Engine, peer: Peer, stream: UnixStream, large: Arc<Semaphore>) -> Self {
+    pub(super) fn new(
+        engine: Engine,
+        peer: Peer,
+        found: Found,
+        stream: UnixStream,
+        accounts: Arc<Accounts>,
+    ) -> Self {
         let (reader, answers) = stream.into_split();
-        let lines = Lines::new(reader, large, LONGEST);
-        Self { engine, peer, lines, answers, session: None, settled: false, last: None, skipped: 0 }
+        let lines = Lines::new(reader, MAX_LINE_LEN);
+        let seat = accounts.nobody();
+        Self { engine, peer, found, lines, answers, accounts, seat, settled: false, last: None, skipped: 0 }
     }
 
-    /// Takes lines until there are no more.
-    pub(super) async fn run(mut self) {
+    /// Takes lines until there are no more. Where there are many already, nobody takes a place without a name.
+    pub(super) async fn run(mut self, crowded: bool) {
+        if crowded
+            && let Some(id) = self.found.session.clone()
+            && let Err(failure) = self.sit(&id)
+        {
+            tracing::warn!("{failure}");
+            return;
+        }
         let ended = self.take_all().await;
         if let Err(error) = ended {
             tracing::debug!(pid = self.peer.pid, "a teller of events hung up: {error}");
         }
         if self.skipped > 0 {
-            let who =
-                self.session.as_ref().map_or_else(|| format!("pid {}", self.peer.pid), ToString::to_string);
+            let who = self.seat.id().map_or_else(|| format!("pid {}", self.peer.pid), ToString::to_string);
             tracing::warn!("{} lines of {who} were no events, or too long", self.skipped);
         }
     }
 
     async fn take_all(&mut self) -> io::Result<()> {
         while let Some(line) = self.lines.next().await? {
-            match line {
-                Line::TooLong => {
-                    self.skipped += 1;
-                    self.told("cut", json!({ "longest": LONGEST })).await;
+            let (line, room) = match line {
+                Line::Whole(line) => (line, None),
+                Line::Long(line) => {
+                    let Some((line, room)) = self.take_long(line).await? else { continue };
+                    (line, Some(room))
                 }
-                Line::Whole(line, _room) if !line.trim_ascii().is_empty() => self.take(line).await?,
-                Line::Whole(..) => {}
+            };
+            let length = line.len();
+            if !line.trim_ascii().is_empty() {
+                self.take(line).await?;
             }
+            // Whoever waits for himself holds nothing that others wait for.
+            drop(room);
+            self.seat.charge(length).await;
             // Others have their turn after every line.
             tokio::task::yield_now().await;
         }
         Ok(())
     }
 
+    /// Reads the rest of a long line, once there is room for it; passes over one that is too long.
+    async fn take_long(&mut self, line: Vec<u8>) -> io::Result<Option<(Vec<u8>, Room)>> {
+        if self.seat.id().is_none()
+            && let Some(id) = self.found.session.clone()
+        {
+            self.sit(&id).map_err(io::Error::other)?;
+        }
+        let Some(room) = self.seat.room().await else { return Ok(None) };
+        if let Some(line) = self.lines.rest(line).await? {
+            return Ok(Some((line, room)));
+        }
+        drop(room);
+        self.skipped += 1;
+        loop {
+            let (count, ended) = self.lines.skip().await?;
+            self.seat.charge(count).await;
+            if ended {
+                break;
+            }
+        }
+        self.told("cut", json!({ "longest": MAX_LINE_LEN })).await;
+        Ok(None)
+    }
+
     async fn take(&mut self, line: Vec<u8>) -> io::Result<()> {
-        let read = if line.len() > LARGE {
+        let read = if line.len() > LARGE_LINE_LEN {
+            let _turn = self.accounts.reading.acquire().await.map_err(io::Error::other)?;
             tokio::task::spawn_blocking(move || Envelope::read(&line)).await.map_err(io::Error::other)?
         } else {
             Envelope::read(&line)
@@ -103,7 +154,7 @@ impl Teller {
                 Err(failure) => json!({ "v": 1, "ack": seq, "error": failure }),
             };
             let answer = format!("{answer}\n");
-            tokio::time::timeout(TAKEN, self.answers.write_all(answer.as_bytes())).await??;
+            tokio::time::timeout(ANSWER_TIMEOUT, self.answers.write_all(answer.as_bytes())).await??;
         }
         Ok(())
     }
@@ -135,30 +186,38 @@ impl Teller {
 
     /// An event of our own about what was told.
     async fn told(&self, kind: &str, data: Value) {
-        if let Some(session) = &self.session
+        if let Some(session) = self.seat.id()
             && let Err(failure) = self.engine.tell(session, "sidecar", kind, data).await
         {
             tracing::debug!("{failure}");
         }
     }
 
-    /// The session that the sender belongs to: by its mark, or by its process.
-    async fn identify(&mut self, envelope: &Envelope) -> Result<SessionId, Failure> {
-        if let Some((session, token)) = envelope.credentials().filter(|_| !self.settled) {
-            let session = credentials::session_of(&self.engine, session, token).await?;
-            self.settled = envelope.only;
-            return Ok(self.session.insert(session).clone());
+    /// Tells for this session from now on.
+    fn sit(&mut self, session: &SessionId) -> Result<(), Failure> {
+        if self.seat.id() != Some(session) {
+            self.seat = self.accounts.seat(session).ok_or_else(|| {
+                Failure::new(
+                    Code::Exhausted,
+                    format!("session {session} has too many connections for events"),
+                )
+                .hint("close those that tell nothing more")
+            })?;
         }
-        if let Some(session) = &self.session {
+        Ok(())
+    }
+
+    /// The session that the sender speaks for.
+    async fn identify(&mut self, envelope: &Envelope) -> Result<SessionId, Failure> {
+        let said = envelope.credentials().filter(|_| !self.settled);
+        if said.is_none()
+            && let Some(session) = self.seat.id()
+        {
             return Ok(session.clone());
         }
-        match rights::origin(&self.engine, self.peer).await {
-            Origin::Session(id) => Ok(self.session.insert(id).clone()),
-            Origin::Outside | Origin::Unclear => {
-                Err(Failure::new(Code::Forbidden, "the sender is not part of a session").hint(
-                    "begin with {\"v\":1,\"session\":…,\"token\":…} of WHARF_SESSION_ID and WHARF_TOKEN",
-                ))
-            }
-        }
+        let session = credentials::speaker(&self.engine, &self.found, said).await?;
+        self.settled |= said.is_some() && envelope.only;
+        self.sit(&session)?;
+        Ok(session)
     }
 }

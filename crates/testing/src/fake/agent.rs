@@ -1,3 +1,5 @@
+//! Runs the fake agent: a terminal program whose misbehaviour its arguments choose.
+
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -12,13 +14,13 @@ use super::options::Options;
 use super::terminal::{Found, Terminal};
 
 /// An Escape with nothing after it for this long is the key.
-const ESCAPE: Duration = Duration::from_millis(30);
+const ESCAPE_TIMEOUT: Duration = Duration::from_millis(30);
 
 /// How often a turn is drawn.
-const FRAME: Duration = Duration::from_millis(80);
+const FRAME_INTERVAL: Duration = Duration::from_millis(80);
 
 /// Characters closer together than this are not typed by a person.
-const FAST: Duration = Duration::from_millis(8);
+const MIN_KEY_INTERVAL: Duration = Duration::from_millis(8);
 
 const SPINNER: &[&str] = &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧"];
 
@@ -139,9 +141,9 @@ impl Agent {
     fn listen(&mut self) -> bool {
         let waits = self.decoder.waits_on_escape();
         let within = match &self.phase {
-            _ if waits => ESCAPE,
+            _ if waits => ESCAPE_TIMEOUT,
             Phase::Working { until, .. } if self.manner.flood == 0 => {
-                FRAME.min(until.saturating_duration_since(Instant::now()))
+                FRAME_INTERVAL.min(until.saturating_duration_since(Instant::now()))
             }
             Phase::Working { .. } => Duration::ZERO,
             _ => Duration::from_secs(1),
@@ -348,7 +350,7 @@ struct Burst {
 impl Burst {
     fn typed(&mut self, count: usize) {
         let now = Instant::now();
-        let close = self.last.is_some_and(|last| now.duration_since(last) < FAST);
+        let close = self.last.is_some_and(|last| now.duration_since(last) < MIN_KEY_INTERVAL);
         self.run = if close { self.run + count } else { count };
         self.last = Some(now);
         if self.run >= 3 {

@@ -1,3 +1,5 @@
+//! Implements the fake agent's input box, with marks for large pastes.
+
 /// The input box: the text, and how it looks.
 #[derive(Default)]
 pub(super) struct Composer {
@@ -6,8 +8,10 @@ pub(super) struct Composer {
     pastes: usize,
 }
 
-/// A paste longer than this, or of more lines, is shown as a mark where the agent does so.
-const LARGE: (usize, usize) = (800, 10);
+/// A paste of more bytes than this is shown as a mark where the agent does so.
+const MAX_SHOWN_LEN: usize = 800;
+/// So is a paste of more lines than this.
+const MAX_SHOWN_LINES: usize = 10;
 
 impl Composer {
     /// Adds typed text.
@@ -18,7 +22,7 @@ impl Composer {
     /// Adds a paste, which may be shown as a mark.
     pub(super) fn paste(&mut self, bytes: &[u8], collapses: bool) {
         let lines = bytes.split(|byte| *byte == b'\n').count() - 1;
-        if collapses && (bytes.len() > LARGE.0 || lines > LARGE.1) {
+        if collapses && (bytes.len() > MAX_SHOWN_LEN || lines > MAX_SHOWN_LINES) {
             self.pastes += 1;
             let mark = format!("[Pasted text #{} +{lines} lines]", self.pastes);
             self.marks.push((self.text.len(), self.text.len() + bytes.len(), mark));

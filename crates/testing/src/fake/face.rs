@@ -1,3 +1,5 @@
+//! Draws the fake agent on the normal or the alternate screen.
+
 use std::fmt::Write as _;
 
 use super::terminal::Terminal;
@@ -24,7 +26,7 @@ pub(super) struct Face {
 }
 
 /// The composer never takes more rows than this.
-const MOST: usize = 5;
+const MAX_COMPOSER_ROWS: usize = 5;
 
 impl Face {
     pub(super) fn new(full_screen: bool, silent: bool) -> Self {
@@ -142,7 +144,7 @@ fn composer(draft: &str, columns: usize) -> Vec<String> {
         }
         rows.push(row);
     }
-    let from = rows.len().saturating_sub(MOST);
+    let from = rows.len().saturating_sub(MAX_COMPOSER_ROWS);
     let glyph = |at: usize| if at == 0 { "> " } else { "  " };
     rows[from..].iter().enumerate().map(|(at, row)| format!("{}{row}", glyph(at))).collect()
 }

@@ -1,3 +1,5 @@
+//! Decodes keys, pastes and terminal replies from bytes, however they were cut.
+
 /// One thing that the user of a terminal did.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Input {

@@ -1,3 +1,5 @@
+//! Writes what the fake agent really received to a file, before it shows anything.
+
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;

@@ -1,3 +1,5 @@
+//! Lists the fake agent's modes, each of which misbehaves in one way.
+
 use std::time::Duration;
 
 /// How an agent behaves. A mode is a manner with one thing wrong.

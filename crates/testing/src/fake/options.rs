@@ -1,3 +1,5 @@
+//! Parses the fake agent's command line.
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! Finds or builds the fake agent's program, and installs its profile.
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

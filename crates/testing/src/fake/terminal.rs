@@ -1,3 +1,5 @@
+//! Puts the fake agent's terminal into raw mode, reads from it, and restores it.
+
 use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
 use std::time::Duration;

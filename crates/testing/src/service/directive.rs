@@ -1,3 +1,5 @@
+//! Parses directives such as `[[slow 5]]` in a message to the model service.
+
 use std::time::Duration;
 
 /// What a text asks of the service, by a word in double brackets.
@@ -14,7 +16,7 @@ pub enum Directive {
 }
 
 /// No turn is longer than this.
-const LONGEST: f64 = 600.0;
+const MAX_SECONDS: f64 = 600.0;
 
 impl Directive {
     /// Finds the first directive in a text.
@@ -23,7 +25,8 @@ impl Directive {
             return Self::Answer;
         };
         let (word, rest) = inside.split_once(' ').unwrap_or((inside, ""));
-        let seconds = || Duration::from_secs_f64(rest.trim().parse().unwrap_or(5.0_f64).clamp(0.0, LONGEST));
+        let seconds =
+            || Duration::from_secs_f64(rest.trim().parse().unwrap_or(5.0_f64).clamp(0.0, MAX_SECONDS));
         match word {
             "slow" => Self::Slow(seconds()),
             "silent" => Self::Silent(seconds()),

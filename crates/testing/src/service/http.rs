@@ -11,10 +11,10 @@ pub(super) struct Request {
 }
 
 /// A body larger than this is refused.
-const LARGEST: u64 = 64 << 20;
+const MAX_BODY_LEN: u64 = 64 << 20;
 
 /// A header line longer than this is refused.
-const LONGEST: u64 = 64 << 10;
+const MAX_HEADER_LINE_LEN: u64 = 64 << 10;
 
 impl Request {
     /// Reads one request; nothing when the other side has closed.
@@ -48,14 +48,14 @@ impl Request {
 
 fn line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
     let mut line = Vec::new();
-    if reader.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
+    if reader.by_ref().take(MAX_HEADER_LINE_LEN).read_until(b'\n', &mut line)? == 0 {
         return Ok(None);
     }
     Ok(Some(String::from_utf8_lossy(&line).trim_end().to_owned()))
 }
 
 fn exactly(reader: &mut impl Read, length: u64) -> io::Result<Vec<u8>> {
-    if length > LARGEST {
+    if length > MAX_BODY_LEN {
         return Err(io::Error::other("a body that is too large"));
     }
     let mut body = Vec::new();
@@ -74,7 +74,7 @@ fn chunks(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
         }
         body.extend(exactly(reader, size)?);
         line(reader)?;
-        if body.len() as u64 > LARGEST {
+        if body.len() as u64 > MAX_BODY_LEN {
             return Err(io::Error::other("a body that is too large"));
         }
     }

@@ -1,3 +1,5 @@
+//! Records the user turns and command results that reached the model service.
+
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;

@@ -1,3 +1,5 @@
+//! Runs the model service on the loopback, and lets tests ask what reached it.
+
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;

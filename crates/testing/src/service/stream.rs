@@ -1,3 +1,5 @@
+//! Sends server-sent events to an agent, and notices when it hangs up.
+
 use std::io::{self, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};

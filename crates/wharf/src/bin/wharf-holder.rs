@@ -5,6 +5,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     let word = arguments.next().unwrap_or_default();
+    #[cfg(feature = "sandbox")]
     if word == wharf_sandbox::STEP {
         return wharf_sandbox::main(arguments);
     }

@@ -95,9 +95,17 @@ pub async fn a_stranger_is_not_taken_for_it(place: Arc<Place>) {
     let boot = boot.trim().to_owned();
     let (pid, start) = (bystander.pid(), bystander.start_time());
     let reused = [
-        ("another start", ProcessIdentity { pid, start: start - 1, boot: boot.clone() }),
-        ("another boot", ProcessIdentity { pid, start, boot: "00000000-0000-0000-0000-000000000000".into() }),
-        ("another token", ProcessIdentity { pid, start, boot }),
+        ("another start", ProcessIdentity { pid, start: start - 1, boot: boot.clone(), namespace: None }),
+        (
+            "another boot",
+            ProcessIdentity {
+                pid,
+                start,
+                boot: "00000000-0000-0000-0000-000000000000".into(),
+                namespace: None,
+            },
+        ),
+        ("another token", ProcessIdentity { pid, start, boot, namespace: None }),
     ];
     let gone = reused[0].1.clone();
     for (number, (what, identity)) in reused.into_iter().enumerate() {

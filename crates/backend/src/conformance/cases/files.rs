@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wharf_model::{Code, FileKind, Text};
 
-use crate::conformance::{LONG, Parcel, Place, within};
+use crate::conformance::{CASE_TIMEOUT, Parcel, Place, within};
 
 /// What goes in is there for the command, and comes out as it was.
 pub async fn what_goes_in_comes_out(place: Arc<Place>) {
@@ -15,19 +15,19 @@ pub async fn what_goes_in_comes_out(place: Arc<Place>) {
     };
     assert!(place.can().copy, "there are files, and copies are not claimed");
     let ticket = &session.ticket;
-    let here = within(LONG, "a look", files.look(ticket, &".".into(), true)).await.expect("a look");
+    let here = within(CASE_TIMEOUT, "a look", files.look(ticket, &".".into(), true)).await.expect("a look");
     let here = here.expect("the session's directory is there");
     assert_eq!(here.kind, FileKind::Directory);
     // Names are the case's own: some places share their directory with others.
     let name = format!("in-{}", &session.token[session.token.len().saturating_sub(20)..]);
     let data: Vec<u8> = (0..100_000_u32).map(|number| (number % 251) as u8).collect();
     let parcel = Parcel::default().file(&name, &data, here.owner.unwrap_or_default()).closed();
-    within(LONG, "a copy", files.put(ticket, &".".into(), parcel)).await.expect("it goes in");
+    within(CASE_TIMEOUT, "a copy", files.put(ticket, &".".into(), parcel)).await.expect("it goes in");
     let path = Text::from(name.as_str());
     let found = files.look(ticket, &path, false).await.expect("a look").expect("it is there");
     assert_eq!((found.kind, found.size, found.mode), (FileKind::File, 100_000, 0o640), "{found:?}");
-    let taken = within(LONG, "a copy", files.take(ticket, &path, false)).await.expect("it comes out");
-    let (as_named, back) = within(LONG, "a copy", Parcel::opened(taken)).await.expect("all of it");
+    let taken = within(CASE_TIMEOUT, "a copy", files.take(ticket, &path, false)).await.expect("it comes out");
+    let (as_named, back) = within(CASE_TIMEOUT, "a copy", Parcel::opened(taken)).await.expect("all of it");
     assert_eq!(as_named, name);
     assert!(back == data, "{} bytes came back, and others", back.len());
     // It is replaced, and not written to.

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use wharf_model::Offset;
 
-use crate::conformance::{LONG, Place, Transcript, within};
+use crate::conformance::{CASE_TIMEOUT, Place, Transcript, within};
 use crate::{Connection, OutputChunk};
 
 const LINE: &[u8; 11] = b"0123456789\n";
-const FLOOD: u64 = 50_000_000;
+const FLOOD_LEN: u64 = 50_000_000;
 
 /// Fifty megabytes with a fast, a slow and a stalled reader.
 pub async fn fifty_megabytes_are_exact(place: Arc<Place>) {
     let session = place.start(place.raw("yes 0123456789 | head -c 50000000; exit 8")).await;
     let mut stalled = session.transcript(0).await;
-    assert!(within(LONG, "output", stalled.more()).await);
+    assert!(within(CASE_TIMEOUT, "output", stalled.more()).await);
     let read = |pause: bool| {
         let connection = Arc::clone(&session.connection);
         tokio::spawn(async move { read_all(&*connection, pause).await })
@@ -23,10 +23,10 @@ pub async fn fifty_megabytes_are_exact(place: Arc<Place>) {
     let (fast, slow) = (read(false), read(true));
     let record = within(Duration::from_secs(60), "the end", session.connection.wait()).await;
     let record = record.expect("the end");
-    assert_eq!((record.code, record.log_end), (Some(8), Offset(FLOOD)));
-    assert_eq!(within(LONG, "a fast reader", fast).await.expect("no panic"), FLOOD);
-    assert_eq!(within(LONG, "a slow reader", slow).await.expect("no panic"), FLOOD);
-    assert!(within(LONG, "output", stalled.more()).await, "a stalled reader goes on where it was");
+    assert_eq!((record.code, record.log_end), (Some(8), Offset(FLOOD_LEN)));
+    assert_eq!(within(CASE_TIMEOUT, "a fast reader", fast).await.expect("no panic"), FLOOD_LEN);
+    assert_eq!(within(CASE_TIMEOUT, "a slow reader", slow).await.expect("no panic"), FLOOD_LEN);
+    assert!(within(CASE_TIMEOUT, "output", stalled.more()).await, "a stalled reader goes on where it was");
 }
 
 /// Fifty megabytes that nobody reads.
@@ -34,8 +34,8 @@ pub async fn nobody_reads(place: Arc<Place>) {
     let session = place.start(place.raw("yes 0123456789 | head -c 50000000")).await;
     let record =
         within(Duration::from_secs(60), "the end", session.connection.wait()).await.expect("the end");
-    assert_eq!((record.code, record.log_end), (Some(0), Offset(FLOOD)));
-    assert_eq!(read_all(&*session.connection, false).await, FLOOD);
+    assert_eq!((record.code, record.log_end), (Some(0), Offset(FLOOD_LEN)));
+    assert_eq!(read_all(&*session.connection, false).await, FLOOD_LEN);
 }
 
 /// Output is bytes: all of them, with no newline and no valid text.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::conformance::{LONG, Place, until, within};
+use crate::conformance::{CASE_TIMEOUT, Place, until, within};
 
 /// Nothing of it runs while it stands still; then it goes on where it was, and can be ended.
 pub async fn it_stands_still_and_goes_on(place: Arc<Place>) {
@@ -18,7 +18,7 @@ pub async fn it_stands_still_and_goes_on(place: Arc<Place>) {
     let mut transcript = session.transcript(0).await;
     transcript.until("3").await;
     assert!(!freezer.is_frozen(ticket).await.expect("a look"), "it runs");
-    within(LONG, "a pause", freezer.freeze(ticket, true)).await.expect("it stands still");
+    within(CASE_TIMEOUT, "a pause", freezer.freeze(ticket, true)).await.expect("it stands still");
     freezer.freeze(ticket, true).await.expect("a second time changes nothing");
     assert!(freezer.is_frozen(ticket).await.expect("a look"), "it stands still");
     // What it had printed is read; what comes after would be of something that runs.
@@ -26,7 +26,7 @@ pub async fn it_stands_still_and_goes_on(place: Arc<Place>) {
     let before = transcript.seen.len();
     let more = tokio::time::timeout(Duration::from_millis(300), transcript.more()).await;
     assert!(more.is_err(), "it goes on printing:\n{transcript}");
-    within(LONG, "the next", freezer.freeze(ticket, false)).await.expect("it goes on");
+    within(CASE_TIMEOUT, "the next", freezer.freeze(ticket, false)).await.expect("it goes on");
     assert!(!freezer.is_frozen(ticket).await.expect("a look"), "it runs");
     until("it prints", async || transcript.more().await && transcript.seen.len() > before).await;
     session.stop(Duration::from_secs(1)).await;

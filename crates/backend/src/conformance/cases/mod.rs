@@ -70,11 +70,13 @@ macro_rules! conformance_cases {
             exec {
                 tty:
                     a_command_runs_beside
+                    a_terminal_is_its_own
                     codes_are_those_of_a_shell
                     it_ends_with_the_session
                     not_after_the_end;
                 pipes:
                     a_command_runs_beside
+                    a_terminal_is_its_own
                     codes_are_those_of_a_shell
                     it_ends_with_the_session
                     not_after_the_end;

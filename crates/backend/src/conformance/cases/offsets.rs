@@ -6,7 +6,7 @@ use std::time::Duration;
 use wharf_model::Offset;
 
 use crate::conformance::running::absent;
-use crate::conformance::{LONG, Place, Transcript, within};
+use crate::conformance::{CASE_TIMEOUT, Place, Transcript, within};
 
 /// From the beginning, the middle, the end and beyond it.
 pub async fn any_offset_gives_the_rest(place: Arc<Place>) {
@@ -27,7 +27,7 @@ pub async fn any_offset_gives_the_rest(place: Arc<Place>) {
     }
     for beyond in [end + 1, u64::MAX] {
         let mut output = session.connection.output(Offset(beyond)).await.expect("an answer");
-        let next = within(LONG, "the end of output", output.next()).await;
+        let next = within(CASE_TIMEOUT, "the end of output", output.next()).await;
         assert_eq!(next.expect("no error"), None, "from {beyond}");
     }
 }
@@ -56,7 +56,7 @@ pub async fn the_end_wakes_readers(place: Arc<Place>) {
     let connection = Arc::clone(&session.connection);
     let reader = tokio::spawn(async move { Transcript::of(&*connection, Offset(0)).await.rest().await.seen });
     session.stop(Duration::ZERO).await;
-    assert_eq!(within(LONG, "the end", reader).await.expect("no panic"), b"");
+    assert_eq!(within(CASE_TIMEOUT, "the end", reader).await.expect("no panic"), b"");
 }
 
 /// What is printed on standard error is kept apart by pipes, from any offset; a terminal has one stream.

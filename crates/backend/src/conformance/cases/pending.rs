@@ -67,10 +67,9 @@ pub async fn queued_input_is_counted(place: Arc<Place>) {
     session.transcript(0).await.until(b"ready").await;
     let connection = Arc::clone(&session.connection);
     let total = 1_u64 << 20;
-    let stuck =
-        tokio::spawn(
-            async move { connection.write(&vec![b'x'; total as usize], crate::conformance::LONG).await },
-        );
+    let stuck = tokio::spawn(async move {
+        connection.write(&vec![b'x'; total as usize], crate::conformance::CASE_TIMEOUT).await
+    });
     until("input is queued", async || {
         let pending = session.connection.pending().await.expect("an answer");
         assert!(pending.unread + pending.queued <= total, "{pending:?}");

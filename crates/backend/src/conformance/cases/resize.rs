@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wharf_model::{Code, Size};
 
 use crate::conformance::running::absent;
-use crate::conformance::{LONG, Place, SOON, within};
+use crate::conformance::{ANSWER_TIMEOUT, CASE_TIMEOUT, Place, within};
 
 const WATCH: &str = "trap 'stty size' WINCH; stty size; while :; do sleep 0.05; done";
 
@@ -21,10 +21,12 @@ pub async fn sizes_reach_the_command(place: Arc<Place>) {
     let mut transcript = session.transcript(0).await;
     transcript.until("43 132").await;
     for size in [Size { cols: 1, rows: 1 }, Size { cols: 80, rows: 24 }, Size { cols: 200, rows: 60 }] {
-        within(SOON, "a resize", session.connection.resize(size)).await.expect("a resize");
+        within(ANSWER_TIMEOUT, "a resize", session.connection.resize(size)).await.expect("a resize");
         transcript.until(format!("{} {}", size.rows, size.cols)).await;
         let mut status = session.connection.status();
-        within(LONG, "the status", status.wait_for(|status| status.size == size)).await.expect("a status");
+        within(CASE_TIMEOUT, "the status", status.wait_for(|status| status.size == size))
+            .await
+            .expect("a status");
     }
 }
 

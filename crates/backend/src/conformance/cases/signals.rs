@@ -6,7 +6,7 @@ use std::time::Duration;
 use wharf_model::{Code, Reason};
 
 use crate::conformance::running::absent;
-use crate::conformance::{Place, SOON, within};
+use crate::conformance::{ANSWER_TIMEOUT, Place, within};
 
 /// A trapped signal reaches the command, which decides.
 pub async fn trapped_signals_arrive(place: Arc<Place>) {
@@ -17,9 +17,9 @@ pub async fn trapped_signals_arrive(place: Arc<Place>) {
     let session = place.start(place.shell(script)).await;
     let mut transcript = session.transcript(0).await;
     transcript.until("ready").await;
-    within(SOON, "a signal", session.connection.signal(10, false)).await.expect("a signal");
+    within(ANSWER_TIMEOUT, "a signal", session.connection.signal(10, false)).await.expect("a signal");
     transcript.until("got usr1").await;
-    within(SOON, "a signal", session.connection.signal(2, false)).await.expect("a signal");
+    within(ANSWER_TIMEOUT, "a signal", session.connection.signal(2, false)).await.expect("a signal");
     let record = session.ended().await;
     assert_eq!((record.code, record.reason), (Some(5), Reason::Exited));
 }

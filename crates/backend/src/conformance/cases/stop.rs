@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wharf_model::Reason;
 
-use crate::conformance::{LONG, Place, SOON, none_carry, within};
+use crate::conformance::{ANSWER_TIMEOUT, CASE_TIMEOUT, Place, none_carry, within};
 
 /// A command that handles TERM ends in its own way, and its code is kept.
 pub async fn a_polite_command_keeps_its_code(place: Arc<Place>) {
@@ -64,7 +64,10 @@ pub async fn stops_agree(place: Arc<Place>) {
     tokio::task::yield_now().await;
     let record = session.stop(Duration::from_millis(100)).await;
     for stop in stops {
-        let other = within(SOON, "the other stops", stop).await.expect("no panic").expect("a stop succeeds");
+        let other = within(ANSWER_TIMEOUT, "the other stops", stop)
+            .await
+            .expect("no panic")
+            .expect("a stop succeeds");
         assert_eq!(other, record);
     }
 }
@@ -74,13 +77,13 @@ pub async fn a_stop_overtakes_input(place: Arc<Place>) {
     let session = place.start(place.raw("printf ready; exec sleep 600")).await;
     session.transcript(0).await.until("ready").await;
     let connection = Arc::clone(&session.connection);
-    let stuck = tokio::spawn(async move { connection.write(&vec![b'x'; 1 << 20], LONG).await });
+    let stuck = tokio::spawn(async move { connection.write(&vec![b'x'; 1 << 20], CASE_TIMEOUT).await });
     tokio::task::yield_now().await;
     let before = Instant::now();
     let record = session.stop(Duration::from_secs(10)).await;
-    assert!(before.elapsed() < SOON, "a stop took {:?}", before.elapsed());
+    assert!(before.elapsed() < ANSWER_TIMEOUT, "a stop took {:?}", before.elapsed());
     assert_eq!(record.signal, Some(15));
-    within(SOON, "the stuck write", stuck).await.expect("no panic").expect_err("it cannot go in");
+    within(ANSWER_TIMEOUT, "the stuck write", stuck).await.expect("no panic").expect_err("it cannot go in");
 }
 
 /// A descendant that keeps the terminal open holds up neither the end nor the output, and is ended.

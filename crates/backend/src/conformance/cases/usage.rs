@@ -6,7 +6,7 @@ use std::time::Duration;
 use wharf_model::{Code, Limits, Stats};
 
 use crate::conformance::running::absent;
-use crate::conformance::{LONG, Place, Running, until, within};
+use crate::conformance::{CASE_TIMEOUT, Place, Running, until, within};
 
 /// Processes, memory, processor time and the log are counted.
 pub async fn stats_are_plausible(place: Arc<Place>) {
@@ -97,5 +97,5 @@ async fn refused(place: &Place, launch: &crate::Launch) -> bool {
 }
 
 async fn stats(session: &Running) -> Stats {
-    within(LONG, "statistics", session.connection.stats()).await.expect("statistics")
+    within(CASE_TIMEOUT, "statistics", session.connection.stats()).await.expect("statistics")
 }

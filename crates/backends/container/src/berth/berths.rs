@@ -10,23 +10,28 @@ use std::time::Duration;
 
 use bollard::exec::{CreateExecOptions, StartExecOptions};
 use wharf_backend::{Connection, Result, Stop};
-use wharf_holder::linux::{self, proc};
+use wharf_holder::linux::proc;
+use wharf_holder::reach;
 use wharf_local::held;
-use wharf_model::{Code, Failure, Home, Reason, ScopeKind, SessionId, Ticket};
+use wharf_model::{Code, Failure, MadeContainer, Reason, ScopeKind, SessionId, Ticket};
 
-use crate::berth::{Berth, Make};
-use crate::birth::{self, Birth};
+use crate::berth::Berth;
+use crate::berth::make::{Make, is_mark};
+use crate::birth::{self, Birth, Expected};
 use crate::body::Plan;
-use crate::body::mounts::{self, Kept};
+use crate::body::mounts;
 use crate::ear::Ear;
-use crate::engine::{ASK, Engine};
+use crate::engine::{Engine, QUERY_TIMEOUT};
 use crate::owner::Owner;
 use crate::place::Place;
 use crate::private::Private;
-use crate::starting::{PATIENCE, Starting};
+use crate::rooms::Rooms;
+use crate::starting::{HOLDER_START_TIMEOUT, Starting, off_thread};
 
 /// How often it is looked whether a holder that was started still runs.
-const LOOK: Duration = Duration::from_millis(200);
+const HOLDER_POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// How soon it is asked again which process was started.
+const EXEC_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Starting {
     /// Starts the session in a container that is there already, or in one that others may join.
@@ -41,18 +46,31 @@ impl Starting {
         }
         let (user, shared) = self.user().await?;
         let place = Arc::clone(&self.place);
+        self.note_root(&user).await?;
         let berth = self.berth(&user)?;
         let _turn = place.berths.lock().await;
         let home = self.ticket.dir.as_path().to_owned();
         let failed =
             |error: std::io::Error| Failure::system(format!("cannot furnish {}", home.display()), &error);
-        berth.furnish(shared).map_err(failed)?;
-        berth.leave(&home, &self.ticket.id).map_err(failed)?;
-        Berth::furnish_room(&home, self.ticket.run, shared).map_err(failed)?;
-        let birth = Birth::expect(&self.rooms.room(), shared)?;
-        let ear = Ear::open(&home, &self.rooms.room()).map_err(failed)?;
+        let furnish = {
+            let (berth, home, id, run) =
+                (berth.clone(), home.clone(), self.ticket.id.clone(), self.ticket.run);
+            move || {
+                berth.furnish(shared)?;
+                berth.leave(&home, &id)?;
+                Berth::furnish_room(&home, run, shared)
+            }
+        };
+        off_thread(furnish).await?.map_err(failed)?;
+        // All of it while no neighbour sees the room: what is written there then is written where it is meant to be.
+        let birth = Birth::expect(&home, shared)?;
+        let ear = Ear::open(&home).map_err(failed)?;
         self.note(&berth, None)?;
-        berth.enter(&home, &self.ticket.id).map_err(failed)?;
+        let enter = {
+            let (berth, home, id) = (berth.clone(), home.clone(), self.ticket.id.clone());
+            move || berth.enter(&home, &id)
+        };
+        off_thread(enter).await?.map_err(failed)?;
         let container = self.moored(&berth, user, shared).await?;
         self.note(&berth, Some(container.clone()))?;
         let room = format!("{}/{}", mounts::BERTH, self.ticket.id);
@@ -60,16 +78,17 @@ impl Starting {
             vec![mounts::HOLDER.to_owned(), "one".to_owned(), format!("{room}/{}", birth::SOCKET)];
         command.extend(shared.then(|| "shared".to_owned()));
         let beside = beside(&self.engine, &container, command).await?;
+        let expected = started_beside(&self.engine, &beside).await?;
         let late = || Failure::new(Code::Timeout, "the holder in the container did not call in time");
-        let called = tokio::time::timeout(PATIENCE, async {
+        let called = tokio::time::timeout(HOLDER_START_TIMEOUT, async {
             tokio::select! {
                 biased;
-                called = birth.call() => called.map_err(|error| Failure::system("cannot hear the holder", &error)),
+                called = birth.call(expected) => called.map_err(|error| Failure::system("cannot hear the holder", &error)),
                 failure = failed_beside(&self.engine, &beside) => Err(failure),
             }
         });
         let (stream, holder) = called.await.map_err(|_| late())??;
-        let frame = self.frame_in(&room)?;
+        let frame = self.frame_in(&room, berth.dir())?;
         let connection = self.speak(stream, holder, &frame, ScopeKind::Walk).await?;
         self.place.listen(ear, &self.ticket, &connection);
         Ok(connection)
@@ -85,6 +104,7 @@ impl Starting {
             user,
             limits: &self.ticket.spec.limits,
             holder: &options.holder,
+            mounted: &self.settled.expected,
         };
         Ok(Berth::of(&options.state, &make.mark()))
     }
@@ -95,12 +115,22 @@ impl Starting {
             ..Private::at(self.engine.endpoint(), container)
         };
         self.ticket.private = Some(private.text());
+        self.ticket.spec.made = private.container.map(|id| {
+            let engine = self.engine.endpoint().address.clone();
+            Box::new(MadeContainer { id, name: berth.name(), engine, kept: false })
+        });
         self.rooms.write_ticket(&self.ticket)
     }
 
     /// The container of a berth: the one that runs, or a new one.
-    async fn moored(&self, berth: &Berth, user: String, shared: bool) -> Result<String> {
-        let (owner, name) = (self.place.owner()?, berth.name());
+    async fn moored(&mut self, berth: &Berth, user: String, shared: bool) -> Result<String> {
+        let (owner, name) = (self.place.owner()?.clone(), berth.name());
+        let options = self.place.options.clone();
+        let holder = options.holder.canonicalize().map_err(|error| {
+            Failure::system(format!("cannot find the holder {}", options.holder.display()), &error)
+        })?;
+        let mounts = mounts::berth(&holder, berth, &self.container, &self.settled, &options.state)?;
+        self.ticket.spec.mounts = mounts::shown(&mounts, &self.image.volumes);
         if let Some(found) = self.engine.container(&name).await? {
             if !owner.owns_berth(&found, berth.mark()) {
                 return Err(Failure::new(Code::NameTaken, format!("somebody else has a container {name}")));
@@ -115,17 +145,14 @@ impl Starting {
             }
             self.engine.remove(&found.id).await?;
         }
-        let options = &self.place.options;
-        let holder = options.holder.canonicalize().map_err(|error| {
-            Failure::system(format!("cannot find the holder {}", options.holder.display()), &error)
-        })?;
-        let kept = Kept { socket: self.engine.endpoint().socket(), state: &options.state };
+        self.settled.furnish(berth.dir()).await?;
+        let mounts = mounts::berth(&holder, berth, &self.container, &self.settled, &options.state)?;
         let plan = Plan {
             ticket: &self.ticket,
             container: &self.container,
             image: self.image.id.clone(),
             labels: owner.berth_labels(berth.mark()),
-            mounts: mounts::berth(&holder, berth, &self.container, &kept)?,
+            mounts: mounts.into_iter().map(|made| made.mount).collect(),
             user,
             shared,
             far: false,
@@ -145,7 +172,11 @@ impl Starting {
         let place = &self.place;
         let _turn = place.berths.lock().await;
         let berth = Berth::of(&place.options.state, &mark);
-        berth.forget(self.ticket.dir.as_path(), &self.ticket.id, self.ticket.run);
+        let forget = {
+            let (berth, ticket) = (berth.clone(), self.ticket.clone());
+            move || berth.forget(ticket.dir.as_path(), &ticket.id, ticket.run)
+        };
+        let _ = off_thread(forget).await;
         let left = async { unmoor(&self.engine, place.owner()?, &place.options.sessions, &berth).await };
         if let Err(failure) = left.await {
             tracing::warn!(container = berth.name(), %failure, "a failed start may have left its container");
@@ -158,7 +189,7 @@ impl Place {
     pub(crate) async fn leave_berth(&self, ticket: &Ticket) -> Result<()> {
         let (home, private) = (ticket.dir.as_path(), Private::of(ticket));
         let Some(mark) = private.berth else { return Ok(()) };
-        let over = || held::read_exit(home, ticket.run).is_some() || !may_live(ticket);
+        let over = || Rooms::of(home).record(ticket.run).is_some() || !may_live(ticket);
         if !over() {
             return Err(Failure::new(Code::Running, "the session's holder still lives"));
         }
@@ -168,7 +199,11 @@ impl Place {
         if !over() {
             return Ok(());
         }
-        berth.leave(home, &ticket.id).map_err(|error| {
+        let leave = {
+            let (berth, ticket) = (berth.clone(), ticket.clone());
+            move || berth.leave(ticket.dir.as_path(), &ticket.id)
+        };
+        off_thread(leave).await?.map_err(|error| {
             Failure::system(format!("cannot take the room of {} back", ticket.name), &error)
         })?;
         let (engine, _) = self.find(ticket).await?;
@@ -179,7 +214,9 @@ impl Place {
     pub(crate) async fn discard_berth(&self, ticket: &Ticket) {
         let home = ticket.dir.as_path();
         let end = async {
-            if let Ok(Ok((stream, welcome))) = tokio::time::timeout(PATIENCE, held::find(home)).await {
+            if let Ok(Ok((stream, welcome))) =
+                tokio::time::timeout(HOLDER_START_TIMEOUT, held::find(home)).await
+            {
                 let first = held::first_status(0, ticket.spec.size, Some(&welcome));
                 let stop =
                     Stop { grace: Duration::ZERO, reason: Reason::Killed, by: "nobody waited".to_owned() };
@@ -191,7 +228,9 @@ impl Place {
             tracing::warn!(session = %ticket.id, %failure, "a start that took too long left its room");
         }
         let mark = Private::of(ticket).berth.unwrap_or_default();
-        Berth::of(&self.options.state, &mark).forget(home, &ticket.id, ticket.run);
+        let (berth, ticket) = (Berth::of(&self.options.state, &mark), ticket.clone());
+        let forget = move || berth.forget(ticket.dir.as_path(), &ticket.id, ticket.run);
+        let _ = off_thread(forget).await;
     }
 }
 
@@ -202,17 +241,44 @@ async fn beside(engine: &Engine, container: &str, command: Vec<String>) -> Resul
         working_dir: Some("/".to_owned()),
         ..CreateExecOptions::default()
     };
-    let made = engine.within(PATIENCE, "exec", engine.docker.create_exec(container, options)).await?;
+    let made =
+        engine.within(HOLDER_START_TIMEOUT, "exec", engine.docker.create_exec(container, options)).await?;
     let detached = StartExecOptions { detach: true, ..StartExecOptions::default() };
-    engine.within(PATIENCE, "exec", engine.docker.start_exec(&made.id, Some(detached))).await?;
+    engine.within(HOLDER_START_TIMEOUT, "exec", engine.docker.start_exec(&made.id, Some(detached))).await?;
     Ok(made.id)
+}
+
+/// Who such a program is on this host: in the same container there are others who would be taken for it.
+async fn started_beside(engine: &Engine, id: &str) -> Result<Expected> {
+    let until = tokio::time::Instant::now() + HOLDER_START_TIMEOUT;
+    loop {
+        let found =
+            engine.within(QUERY_TIMEOUT, "inspect of an exec", engine.docker.inspect_exec(id)).await?;
+        let pid = found.pid.and_then(|pid| i32::try_from(pid).ok()).filter(|pid| *pid > 0);
+        match (pid, found.running) {
+            (Some(pid), _) => return Ok(Expected::Beside(pid)),
+            // It has begun, and its engine has no number for it yet.
+            (None, Some(true)) if tokio::time::Instant::now() < until => {
+                tokio::time::sleep(EXEC_POLL_INTERVAL).await;
+            }
+            (None, _) => {
+                let message = match found.exit_code {
+                    Some(code) => {
+                        format!("the holder in the container ended with code {code} before it was heard of")
+                    }
+                    None => "the engine does not say which process it started".to_owned(),
+                };
+                return Err(Failure::new(Code::Internal, message));
+            }
+        }
+    }
 }
 
 /// Waits until such a program has ended, which it should not.
 async fn failed_beside(engine: &Engine, id: &str) -> Failure {
     loop {
-        tokio::time::sleep(LOOK).await;
-        let asked = engine.within(ASK, "inspect of an exec", engine.docker.inspect_exec(id)).await;
+        tokio::time::sleep(HOLDER_POLL_INTERVAL).await;
+        let asked = engine.within(QUERY_TIMEOUT, "inspect of an exec", engine.docker.inspect_exec(id)).await;
         if let Ok(found) = asked
             && found.running == Some(false)
             && let Some(code) = found.exit_code
@@ -226,26 +292,40 @@ async fn failed_beside(engine: &Engine, id: &str) -> Failure {
 
 /// Takes a shared container away that no session is in. The caller has the turn.
 async fn unmoor(engine: &Engine, owner: &Owner, sessions: &Path, berth: &Berth) -> Result<()> {
-    take_back(sessions, berth, false)?;
-    if is_used(sessions, berth.mark()) {
+    let take = |all: bool| {
+        let (sessions, berth) = (sessions.to_owned(), berth.clone());
+        move || {
+            take_back(&sessions, &berth, all)?;
+            Ok::<_, Failure>(is_used(&sessions, berth.mark()))
+        }
+    };
+    if off_thread(take(false)).await?? {
         return Ok(());
     }
     let found = engine.container(&berth.name()).await?;
     if let Some(container) = found.filter(|container| owner.owns_berth(container, berth.mark())) {
+        let note = {
+            let berth = berth.clone();
+            move || berth.note_removal()
+        };
+        off_thread(note).await?.map_err(|error| {
+            Failure::system(format!("cannot note the removal of {}", berth.name()), &error)
+        })?;
         engine.remove(&container.id).await?;
     }
-    take_back(sessions, berth, true)?;
-    berth.strike();
-    Ok(())
+    off_thread(take(true)).await??;
+    let berth = berth.clone();
+    off_thread(move || berth.strike()).await
 }
 
-/// Gives sessions their rooms back that are over, and whose end nobody saw: their logs are theirs.
+/// Gives sessions their rooms back that are over, and whose end nobody saw: their logs are theirs. Which sessions these are is
+/// said by their own directories, and not by what is found among the rooms, where anybody in the container puts names.
 fn take_back(sessions: &Path, berth: &Berth, all: bool) -> Result<()> {
-    for entry in std::fs::read_dir(berth.rooms()).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(sessions).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(id) = name.to_str().and_then(|name| name.parse::<SessionId>().ok()) else { continue };
-        let home = sessions.join(id.as_str());
-        if all || home.join(Home::EXIT).exists() {
+        let home = entry.path();
+        if all || Rooms::of(&home).has_record() {
             berth.leave(&home, &id).map_err(|error| Failure::system("cannot take a room back", &error))?;
         }
     }
@@ -264,28 +344,58 @@ fn is_used(sessions: &Path, mark: &str) -> bool {
     })
 }
 
-/// Whether a session's holder may be there. One that takes connections is; one whose process is gone is not.
+/// Whether a session's holder may be there. One that takes connections is; one whose process is gone is not. A neighbour
+/// that listens in its place is nobody.
 pub(crate) fn may_live(ticket: &Ticket) -> bool {
-    if linux::connect(&ticket.dir.as_path().join(Home::SOCKET)).is_ok() {
-        return true;
+    match reach::connect_now(ticket.dir.as_path()) {
+        Ok(_) => return true,
+        // Who has so much to do is not known.
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock && ticket.holder.is_none() => {
+            return true;
+        }
+        Err(_) => {}
     }
     let Some(holder) = &ticket.holder else { return false };
     proc::open(holder).map_or(true, |found| found.is_some_and(|pidfd| !proc::ends(&pidfd, Duration::ZERO)))
 }
 
 /// Takes shared containers away that no session is in: nobody was there to do so.
-pub(crate) async fn clear(
+pub(crate) async fn clear(engine: &Engine, owner: &Owner, places: [&Path; 2], turn: &tokio::sync::Mutex<()>) {
+    if let Err(failure) = left(engine, owner, places, turn, false).await {
+        tracing::debug!(%failure, "shared containers without a session cannot be looked for");
+    }
+}
+
+/// Finds the shared containers that no session is in, and takes them away unless it is only asked which they are. Returns
+/// their names.
+pub(crate) async fn left(
     engine: &Engine,
     owner: &Owner,
     [state, sessions]: [&Path; 2],
     turn: &tokio::sync::Mutex<()>,
-) {
-    let Ok(listed) = engine.containers(&owner.selector()).await else { return };
-    for mark in listed.iter().filter_map(|container| owner.berth(&container.labels)) {
+    dry_run: bool,
+) -> Result<Vec<String>> {
+    let listed = engine.containers(&owner.selector()).await?;
+    // A label is a word that anybody may give a container: it must be one of ours before it becomes a path.
+    let marks = listed.iter().filter_map(|container| owner.berth(&container.labels));
+    let mut names = Vec::new();
+    for mark in marks.filter(|mark| is_mark(mark)) {
         let _turn = turn.lock().await;
         let berth = Berth::of(state, &mark);
-        if let Err(failure) = unmoor(engine, owner, sessions, &berth).await {
-            tracing::debug!(container = berth.name(), %failure, "a shared container without a session is left");
+        let used = {
+            let (sessions, mark) = (sessions.to_owned(), mark.clone());
+            off_thread(move || is_used(&sessions, &mark)).await?
+        };
+        if dry_run {
+            names.extend((!used).then(|| berth.name()));
+            continue;
+        }
+        match unmoor(engine, owner, sessions, &berth).await {
+            Ok(()) => names.extend((!used).then(|| berth.name())),
+            Err(failure) => {
+                tracing::debug!(container = berth.name(), %failure, "a shared container without a session is left");
+            }
         }
     }
+    Ok(names)
 }

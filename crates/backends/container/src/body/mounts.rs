@@ -1,12 +1,13 @@
 //! What a container sees of the host.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bollard::models::{Mount, MountType};
-use wharf_model::{Code, Container, Failure, Text, Volume};
+use wharf_model::{Code, Container, Failure, Mounted, MountedBy, Text, Volume};
 
 use crate::berth::Berth;
-use crate::body::worktree;
+use crate::body::settled::Settled;
+use crate::body::sockets::canonical;
 use crate::rooms::Rooms;
 
 /// Where a container has the holder and its room.
@@ -17,22 +18,46 @@ pub(crate) const ROOM: &str = "/run/wharf/room";
 pub(crate) const BERTH: &str = "/run/wharf/berth";
 /// The session's log, in the holder's directory.
 const LOG: &str = "/run/wharf/room/log";
+/// Where secrets are.
+pub(crate) const SECRETS: &str = "/run/secrets";
 
-/// Sockets of engines: whoever has one has the host.
-const SOCKETS: &[&str] = &[
-    "/run/docker.sock",
-    "/run/podman/podman.sock",
-    "/run/containerd/containerd.sock",
-    "/run/crio/crio.sock",
-    "/run/buildkit/buildkitd.sock",
-];
+/// One mount, as the engine is told it and as people are.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) mount: Mount,
+    by: MountedBy,
+    what: &'static str,
+}
 
-/// What this host keeps from every container.
-pub(crate) struct Kept<'a> {
-    /// The engine's socket.
-    pub(crate) socket: Option<&'a Path>,
-    /// The instance's own directory.
-    pub(crate) state: &'a Path,
+impl Made {
+    fn ours(mount: Mount, what: &'static str) -> Self {
+        Self { mount, by: MountedBy::Wharf, what }
+    }
+
+    fn asked(mount: Mount, what: &'static str) -> Self {
+        Self { mount, by: MountedBy::User, what }
+    }
+}
+
+/// What people are shown of mounts, with those that the image has by itself.
+pub(crate) fn shown(made: &[Made], image: &[String]) -> Vec<Mounted> {
+    let text = |text: &Option<String>| Text::from(text.as_deref().unwrap_or_default());
+    let known = made.iter().map(|made| Mounted {
+        source: text(&made.mount.source),
+        target: text(&made.mount.target),
+        read_only: made.mount.read_only == Some(true),
+        by: made.by,
+        what: made.what.to_owned(),
+    });
+    let taken = |target: &&String| !made.iter().any(|made| made.mount.target.as_ref() == Some(target));
+    let image = image.iter().filter(taken).map(|target| Mounted {
+        source: Text::default(),
+        target: target.as_str().into(),
+        read_only: false,
+        by: MountedBy::Image,
+        what: String::new(),
+    });
+    known.chain(image).collect()
 }
 
 /// All mounts of a session's container.
@@ -40,15 +65,19 @@ pub(crate) fn all(
     holder: &Path,
     rooms: &Rooms,
     container: &Container,
-    kept: &Kept<'_>,
-) -> Result<Vec<Mount>, Failure> {
-    let mut mounts =
-        vec![bind(holder, HOLDER, true)?, bind(&rooms.room(), ROOM, false)?, bind(&rooms.log(), LOG, false)?];
+    settled: &Settled,
+    state: &Path,
+) -> Result<Vec<Made>, Failure> {
+    let mut mounts = vec![
+        Made::ours(bind(holder, HOLDER, true)?, "the holder"),
+        Made::ours(bind(&rooms.room(), ROOM, false)?, "the holder's room"),
+        Made::ours(bind(&rooms.log(), LOG, false)?, "the session's log"),
+    ];
     if let Some(prompt) = rooms.prompt() {
         let target = utf8(&prompt)?;
-        mounts.push(bind(&prompt, &target, true)?);
+        mounts.push(Made::ours(bind(&prompt, &target, true)?, "the prompt"));
     }
-    mounts.extend(asked_for(rooms, container, kept)?);
+    mounts.extend(asked_for(rooms, rooms.home(), container, settled, state)?);
     Ok(mounts)
 }
 
@@ -57,41 +86,59 @@ pub(crate) fn berth(
     holder: &Path,
     berth: &Berth,
     container: &Container,
-    kept: &Kept<'_>,
-) -> Result<Vec<Mount>, Failure> {
-    let mut mounts = vec![bind(holder, HOLDER, true)?, bind(&berth.rooms(), BERTH, false)?];
-    mounts.extend(asked_for(&Rooms::of(berth.dir()), container, kept)?);
+    settled: &Settled,
+    state: &Path,
+) -> Result<Vec<Made>, Failure> {
+    let mut mounts = vec![
+        Made::ours(bind(holder, HOLDER, true)?, "the holder"),
+        Made::ours(bind(&berth.rooms(), BERTH, false)?, "the rooms of all sessions in it"),
+    ];
+    mounts.extend(asked_for(&Rooms::of(berth.dir()), berth.dir(), container, settled, state)?);
     Ok(mounts)
 }
 
 /// The mounts that a spec names.
-fn asked_for(rooms: &Rooms, container: &Container, kept: &Kept<'_>) -> Result<Vec<Mount>, Failure> {
+fn asked_for(
+    rooms: &Rooms,
+    home: &Path,
+    container: &Container,
+    settled: &Settled,
+    state: &Path,
+) -> Result<Vec<Made>, Failure> {
     let mut mounts = Vec::new();
-    for volume in &container.volumes {
-        mounts.extend(self::volume(volume, rooms, kept)?);
+    for (volume, sure) in container.volumes.iter().zip(&settled.volumes) {
+        let target = target(&volume.target)?;
+        let Some(sure) = sure else {
+            mounts.push(Made::asked(named_volume(volume)?, ""));
+            continue;
+        };
+        mounts.push(Made::asked(bind(&sure.path, &target, volume.read_only)?, ""));
+        // What the instance keeps there decides what runs on this host; a container must not see it by a detour.
+        if let Ok(below) = canonical(state).strip_prefix(&sure.path) {
+            let hidden = utf8(&Path::new(&target).join(below))?;
+            mounts.push(Made::ours(bind(&rooms.veil(state)?, &hidden, true)?, "hides wharf's own files"));
+        }
     }
-    for secret in &container.secrets {
-        named(&secret.name)?;
-        let source = existing(secret.source.as_path(), kept)?;
-        mounts.push(bind(&source, &format!("/run/secrets/{}", secret.name), true)?);
+    for part in settled.repository_parts(home)? {
+        mounts.push(Made::ours(bind(&part.source, &utf8(&part.target)?, part.read_only)?, part.what));
+    }
+    for (secret, sure) in container.secrets.iter().zip(&settled.secrets) {
+        mounts.push(Made::asked(bind(&sure.path, &format!("{SECRETS}/{}", secret.name), true)?, "a secret"));
     }
     Ok(mounts)
 }
 
 /// All mounts of a container on another host: nothing of this one can be shared with it. What is brought there has a volume
 /// of its own, which can be read when the container has ended, and goes with it.
-pub(crate) fn far(container: &Container) -> Result<Vec<Mount>, Failure> {
+pub(crate) fn far(container: &Container) -> Result<Vec<Made>, Failure> {
     let own = |target: &str| Mount {
         typ: Some(MountType::VOLUME),
         target: Some(target.to_owned()),
         ..Mount::default()
     };
-    let mut mounts = vec![own("/run/wharf")];
+    let mut mounts = vec![Made::ours(own("/run/wharf"), "the holder, its room and the log")];
     if !container.secrets.is_empty() {
-        mounts.push(own("/run/secrets"));
-    }
-    for secret in &container.secrets {
-        named(&secret.name)?;
+        mounts.push(Made::ours(own(SECRETS), "the secrets"));
     }
     for volume in &container.volumes {
         if volume.source.as_bytes().contains(&b'/') {
@@ -102,69 +149,14 @@ pub(crate) fn far(container: &Container) -> Result<Vec<Mount>, Failure> {
             return Err(Failure::new(Code::Unsupported, message)
                 .hint("name a volume of that engine, or copy files with `wharf cp`"));
         }
-        let (name, typ) = (utf8(volume.source.as_path())?, Some(MountType::VOLUME));
-        mounts.push(Mount { typ, ..mount(name, target(&volume.target)?, volume.read_only) });
+        mounts.push(Made::asked(named_volume(volume)?, ""));
     }
     Ok(mounts)
 }
 
-/// Whether a secret's name is the name of a file and nothing else.
-fn named(name: &str) -> Result<(), Failure> {
-    let plain = !name.is_empty() && name != ".." && name != "." && !name.contains('/');
-    if plain { Ok(()) } else { Err(Failure::new(Code::Invalid, format!("{name:?} is no name for a secret"))) }
-}
-
-fn volume(volume: &Volume, rooms: &Rooms, kept: &Kept<'_>) -> Result<Vec<Mount>, Failure> {
-    let target = target(&volume.target)?;
-    if !volume.source.as_bytes().contains(&b'/') {
-        let (name, typ) = (utf8(volume.source.as_path())?, Some(MountType::VOLUME));
-        return Ok(vec![Mount { typ, ..mount(name, target, volume.read_only) }]);
-    }
-    let source = existing(volume.source.as_path(), kept)?;
-    let mut mounts = vec![bind(&source, &target, volume.read_only)?];
-    // What the instance keeps there decides what runs on this host; a container must not see it by a detour.
-    if let Ok(below) = canonical(kept.state).strip_prefix(&source) {
-        let hidden = utf8(&Path::new(&target).join(below))?;
-        mounts.push(bind(&rooms.veil(kept.state)?, &hidden, true)?);
-    }
-    // A worktree in its own place is one in the container too.
-    if volume.source == volume.target
-        && let Some(repository) = worktree::repository(&source)
-    {
-        let path = utf8(&existing(&repository, kept)?)?;
-        mounts.push(bind(&repository, &path, volume.read_only)?);
-    }
-    Ok(mounts)
-}
-
-/// A file or directory of the host that may be shared. One that is missing is not made: engines would make a directory
-/// of root's where a file was meant.
-fn existing(path: &Path, kept: &Kept<'_>) -> Result<PathBuf, Failure> {
-    if !path.is_absolute() {
-        return Err(Failure::new(Code::Invalid, format!("{} is not an absolute path", path.display())));
-    }
-    let found = path.canonicalize().map_err(|error| {
-        Failure::new(Code::NotFound, format!("cannot share {}: {error}", path.display()))
-            .hint("make it first: what is missing is not made")
-    })?;
-    let state = canonical(kept.state);
-    if found.starts_with(&state) {
-        let message = format!("{} belongs to wharf itself and is not shared", path.display());
-        return Err(Failure::new(Code::Forbidden, message));
-    }
-    let sockets = SOCKETS.iter().map(Path::new).chain(kept.socket);
-    if let Some(socket) = sockets.map(canonical).find(|socket| socket.starts_with(&found)) {
-        let message =
-            format!("{} has an engine's socket, {}, and is not shared", path.display(), socket.display());
-        return Err(Failure::new(Code::Forbidden, message)
-            .hint("whoever has the socket has the host; share a smaller directory"));
-    }
-    Ok(found)
-}
-
-/// The path without links, as far as it is there.
-fn canonical(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+fn named_volume(volume: &Volume) -> Result<Mount, Failure> {
+    let (name, typ) = (utf8(volume.source.as_path())?, Some(MountType::VOLUME));
+    Ok(Mount { typ, ..mount(name, target(&volume.target)?, volume.read_only) })
 }
 
 fn target(target: &Text) -> Result<String, Failure> {
@@ -203,54 +195,30 @@ pub(crate) fn utf8(path: &Path) -> Result<String, Failure> {
 mod tests {
     use super::*;
 
-    fn of(volumes: &[(&Path, &str)], kept: &Kept<'_>) -> Result<Vec<(String, String)>, Failure> {
-        let mut all = Vec::new();
-        let home = tempfile::tempdir().unwrap();
-        for (source, target) in volumes {
-            let made = Volume { source: (*source).into(), target: (*target).into(), read_only: false };
-            all.extend(volume(&made, &Rooms::of(home.path()), kept)?);
-        }
-        let text = |text: Option<String>| text.unwrap_or_default();
-        Ok(all.into_iter().map(|mount| (text(mount.source), text(mount.target))).collect())
-    }
-
-    #[test]
-    fn engines_and_our_own_files_are_kept_out() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        for made in ["run", "home/state", "other"] {
-            std::fs::create_dir_all(root.join(made)).unwrap();
-        }
-        std::fs::write(root.join("run/engine.sock"), "").unwrap();
-        std::os::unix::fs::symlink(root.join("run"), root.join("detour")).unwrap();
-        let (socket, state) = (root.join("run/engine.sock"), root.join("home/state"));
-        let kept = Kept { socket: Some(&socket), state: &state };
-        for refused in [&socket, &root.join("run"), &root.join("detour"), &root, &state] {
-            assert_eq!(
-                of(&[(refused, "/x")], &kept).unwrap_err().code,
-                Code::Forbidden,
-                "{}",
-                refused.display()
-            );
-        }
-        assert_eq!(of(&[(&root.join("none"), "/x")], &kept).unwrap_err().code, Code::NotFound);
-        assert_eq!(of(&[(Path::new("relative/x"), "/x")], &kept).unwrap_err().code, Code::Invalid);
-        let other = root.join("other");
-        assert_eq!(of(&[(&other, "/x")], &kept).unwrap(), [(other.display().to_string(), "/x".to_owned())]);
-        // The home itself may be shared; what is ours in it is covered.
-        let home = root.join("home");
-        let shared = of(&[(&home, "/home/u")], &kept).unwrap();
-        assert!(shared[1].0.ends_with("veil") && shared[1].1 == "/home/u/state", "{shared:?}");
-    }
-
     #[test]
     fn targets_are_plain_and_not_ours() {
-        let kept = Kept { socket: None, state: Path::new("/nowhere") };
-        for target in ["x", "/", "/a/../run/wharf", "/run/wharf/holder", "/proc/1", "/sys"] {
-            let failure = of(&[(Path::new("/tmp"), target)], &kept).unwrap_err();
-            assert_eq!(failure.code, Code::Invalid, "{target}");
+        for odd in ["x", "/", "/a/../run/wharf", "/run/wharf/holder", "/proc/1", "/sys"] {
+            assert_eq!(target(&odd.into()).unwrap_err().code, Code::Invalid, "{odd}");
         }
-        let named = of(&[(Path::new("a-volume"), "/data")], &kept).unwrap();
-        assert_eq!(named, [("a-volume".to_owned(), "/data".to_owned())]);
+        assert_eq!(target(&"/data".into()).unwrap(), "/data");
+    }
+
+    #[test]
+    fn every_mount_is_shown_with_who_wanted_it() {
+        let container = Container {
+            volumes: vec![Volume { source: "data".into(), target: "/data".into(), read_only: true }],
+            ..Container::of("a")
+        };
+        let shown = shown(&far(&container).unwrap(), &["/data".to_owned(), "/cache".to_owned()]);
+        let brief: Vec<_> =
+            shown.iter().map(|one| (one.target.lossy().into_owned(), one.by, one.read_only)).collect();
+        assert_eq!(
+            brief,
+            [
+                ("/run/wharf".to_owned(), MountedBy::Wharf, false),
+                ("/data".to_owned(), MountedBy::User, true),
+                ("/cache".to_owned(), MountedBy::Image, false)
+            ]
+        );
     }
 }

@@ -1,38 +1,359 @@
-//! Git worktrees: their files are in one directory, and what makes them a repository is in another.
+//! Git work trees: their files are in one directory, and what makes them a repository is in another.
+//!
+//! Anybody can write a `.git` file that names any repository. It is believed where that repository names the work tree in
+//! turn. Then the container has of it what git needs to work there, and nothing by which something would run on the host:
+//!
+//! ```text
+//! R = /home/me/project/.git, where the container sees it
+//! R                        a directory of the session's own, with links to what is in the repository
+//! R/objects refs logs      the repository's, writable
+//! R/worktrees              the repository's, read-only; the work tree's own directory in it is writable, but for what
+//!                          leads from there to the repository (commondir, gitdir) and for its settings
+//! /run/wharf/repository/0  the whole repository, read-only: where those links lead
+//! ```
+//! So no file of the repository's own directory can be made or changed from inside: no settings, no hooks, no `commondir`
+//! that would lead git on the host elsewhere. Git must be able to lock `packed-refs` there all the same, whenever it drops
+//! any reference. It resolves links itself to find out where to put the lock, five of them and no more; here it has six, and
+//! the lock stands beside the last, in the session's own directory. What would then write packed references there, and
+//! delete the loose ones of the host, fails because the new file's name is taken.
 
-use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// The repository that the worktree in a directory belongs to: its `.git`, which the worktree needs beside itself. None
-/// where the directory is no worktree, or a whole repository.
-pub(crate) fn repository(dir: &Path) -> Option<PathBuf> {
-    let link = fs::read_to_string(dir.join(".git")).ok()?;
-    let own = dir.join(link.strip_prefix("gitdir:")?.trim());
-    let common = fs::read_to_string(own.join("commondir")).ok()?;
-    let common = own.join(common.trim()).canonicalize().ok()?;
-    // Anything can stand in a file; only a repository is let in.
-    (common.join("HEAD").is_file() && common.join("objects").is_dir()).then_some(common)
+use wharf_boundary::{Dir, Kind, Look};
+use wharf_model::Failure;
+
+use crate::rooms::make;
+
+/// The longest `.git`, `commondir` or `gitdir` file that is one.
+const MAX_POINTER_LEN: u64 = 8 << 10;
+/// The most names in a repository's own directory.
+const MAX_NAMES: usize = 4096;
+/// Where a container sees repositories whole.
+const WHOLE: &str = "/run/wharf/repository";
+/// The directory of the session's own in their places, in its home.
+const VIEWS: &str = "repositories";
+/// How many links git resolves when it looks for the place of a lock.
+const MAX_GIT_LINKS: u32 = 5;
+
+/// Directories of a repository that git writes to when it works in a work tree, where they are there.
+const WRITABLE: &[&str] = &["objects", "refs", "logs", "lfs", "rr-cache"];
+
+/// A repository, by the directory that it has for a work tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Repository {
+    /// Its own directory, `.git`.
+    pub(crate) path: PathBuf,
+    /// What it keeps of the work tree.
+    own: PathBuf,
+}
+
+/// A mount that a work tree needs.
+pub(crate) struct Part {
+    pub(crate) source: PathBuf,
+    pub(crate) target: PathBuf,
+    pub(crate) read_only: bool,
+    pub(crate) what: &'static str,
+    /// What must be there, of directories of the host.
+    pub(crate) look: Option<Look>,
+}
+
+/// What the repository of the work tree in a directory keeps of it. None where the directory is no work tree, or a whole
+/// repository; why it is not believed, where it claims to be one.
+pub(crate) fn find(tree: &Path) -> Result<Option<PathBuf>, String> {
+    let said = |error: io::Error| format!("its .git cannot be read: {error}");
+    let dir = Dir::open(tree).map_err(said)?;
+    match dir.kind(".git").map_err(said)? {
+        Some(Kind::File) => {}
+        Some(Kind::Directory) | None => return Ok(None),
+        Some(kind) => return Err(format!("its .git is {}", kind.noun())),
+    }
+    let text = pointer(&dir, ".git").map_err(said)?;
+    let Some(named) = text.strip_prefix("gitdir:").map(str::trim) else {
+        return Err("its .git file names no repository".to_owned());
+    };
+    let no = |why: &str| format!("its .git file names {named}, {why}");
+    let own =
+        tree.join(named).canonicalize().map_err(|error| no(&format!("which cannot be had: {error}")))?;
+    let repository = own.parent().filter(|above| above.ends_with("worktrees")).and_then(Path::parent);
+    let Some(repository) = repository else {
+        return Err(no("which is no work tree's place in a repository"));
+    };
+    let kept = Dir::open(&own).map_err(|error| no(&format!("which cannot be had: {error}")))?;
+    if pointer(&kept, "commondir").ok().as_deref() != Some("../..") {
+        return Err(no("whose commondir is not the repository around it"));
+    }
+    let back = pointer(&kept, "gitdir").map(|back| own.join(back)).unwrap_or_default();
+    let same = back.ends_with(".git")
+        && back.parent().and_then(|back| Dir::open(back).ok()).is_some_and(|back| {
+            let identity = back.identity().ok();
+            identity.is_some() && identity == dir.identity().ok()
+        });
+    if !same {
+        return Err(no("which does not name this work tree in turn"));
+    }
+    let whole =
+        Dir::open(repository).map_err(|error| no(&format!("whose repository cannot be had: {error}")))?;
+    let is = |name: &str, kind: Kind| whole.kind(name).is_ok_and(|found| found == Some(kind));
+    if !is("HEAD", Kind::File) || !is("objects", Kind::Directory) || !is("refs", Kind::Directory) {
+        return Err(no("which is in no repository"));
+    }
+    Ok(Some(own))
+}
+
+/// A file with one line: a path.
+fn pointer(dir: &Dir, name: &str) -> io::Result<String> {
+    let text = String::from_utf8(dir.read(name, MAX_POINTER_LEN)?);
+    text.map(|text| text.trim().to_owned()).map_err(io::Error::other)
+}
+
+impl Repository {
+    /// The one that keeps this of a work tree.
+    pub(crate) fn around(own: PathBuf) -> Option<Self> {
+        let path = own.parent()?.parent()?.to_owned();
+        Some(Self { path, own })
+    }
+
+    /// All that a container needs of it, as the repository of this number. What the session has of its own stands in `home`.
+    pub(crate) fn parts(&self, home: &Path, number: usize, read_only: bool) -> Result<Vec<Part>, Failure> {
+        let all = if read_only { self.whole() } else { self.opened(home, number) };
+        all.map_err(|error| {
+            Failure::system(format!("cannot share the repository {}", self.path.display()), &error)
+        })
+    }
+
+    fn whole(&self) -> io::Result<Vec<Part>> {
+        let look = Some(Dir::open(&self.path)?.look_here()?);
+        let (source, target) = (self.path.clone(), self.path.clone());
+        Ok(vec![Part { source, target, read_only: true, what: "the work tree's repository", look }])
+    }
+
+    fn opened(&self, home: &Path, number: usize) -> io::Result<Vec<Part>> {
+        let dir = Dir::open(&self.path)?;
+        let part = |source: &Path, target: &Path, read_only, what, look| Part {
+            source: source.to_owned(),
+            target: target.to_owned(),
+            read_only,
+            what,
+            look,
+        };
+        let whole = whole_at(number);
+        let mut parts = vec![
+            part(&self.path, &whole, true, "the work tree's repository", Some(dir.look_here()?)),
+            part(&view(home, number), &self.path, false, "a view of the work tree's repository", None),
+        ];
+        for name in WRITABLE.iter().filter(|name| is_dir(&dir, name)) {
+            let (path, look) = (self.path.join(name), dir.look(name)?);
+            parts.push(part(&path, &path, false, "of the work tree's repository", Some(look)));
+        }
+        let trees = self.path.join("worktrees");
+        let look = Some(dir.look("worktrees")?);
+        parts.push(part(&trees, &trees, true, "of the work tree's repository", look));
+        parts.extend(self.own_parts()?);
+        Ok(parts)
+    }
+
+    /// What the repository keeps of the work tree, without what leads out of it.
+    pub(crate) fn own_parts(&self) -> io::Result<Vec<Part>> {
+        let (own, kept) = (&self.own, Dir::open(&self.own)?);
+        let what = "what the repository keeps of the work tree";
+        let part = |path: PathBuf, read_only, look| Part {
+            source: path.clone(),
+            target: path,
+            read_only,
+            what,
+            look,
+        };
+        let mut parts = vec![part(own.clone(), false, Some(kept.look_here()?))];
+        for name in ["commondir", "gitdir", "config.worktree", "modules"] {
+            match kept.kind(name)? {
+                Some(Kind::File) if name != "modules" => parts.push(part(own.join(name), true, None)),
+                Some(Kind::Directory) if name == "modules" => parts.push(part(own.join(name), true, None)),
+                None => {}
+                Some(kind) => {
+                    let what = format!("{} is {}", own.join(name).display(), kind.noun());
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+                }
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Makes what the mounts need: the session's own directory in the repository's place, and an empty file where settings of
+    /// the work tree could be planted.
+    pub(crate) fn furnish(&self, home: &Path, number: usize) -> Result<(), Failure> {
+        let furnish = || -> io::Result<()> {
+            let kept = Dir::open(&self.own)?;
+            if kept.kind("config.worktree")?.is_none() {
+                kept.make_file("config.worktree", 0o644)?;
+            }
+            let repository = Dir::open(&self.path)?;
+            if repository.kind("logs")?.is_none() {
+                repository.make_dir("logs", 0o755)?;
+            }
+            let (views, at) = (home.join(VIEWS), view(home, number));
+            make(&views, 0o700)?;
+            // A container of an earlier run could write there.
+            Dir::open(&views)?.remove_tree(number.to_string())?;
+            make(&at, 0o777)?;
+            let whole = whole_at(number);
+            for name in repository.names(MAX_NAMES)? {
+                let text = name.to_string_lossy();
+                if text.starts_with("packed-refs") || text == "worktrees" || text.ends_with(".lock") {
+                    continue;
+                }
+                if WRITABLE.contains(&&*text) && is_dir(&repository, &text) {
+                    make(&at.join(&name), 0o777)?;
+                } else {
+                    symlink(whole.join(&name), at.join(&name))?;
+                }
+            }
+            make(&at.join("worktrees"), 0o777)?;
+            packed_refs(&at, &whole)
+        };
+        furnish().map_err(|error| {
+            Failure::system(format!("cannot share the repository {}", self.path.display()), &error)
+        })
+    }
+}
+
+/// Where a container sees the whole repository, read-only.
+fn whole_at(number: usize) -> PathBuf {
+    Path::new(WHOLE).join(number.to_string())
+}
+
+/// Packed references can be read and locked, and not be written.
+fn packed_refs(at: &Path, whole: &Path) -> io::Result<()> {
+    let packed = at.join("packed");
+    make(&packed, 0o777)?;
+    symlink("packed/1", at.join("packed-refs"))?;
+    for number in 1..MAX_GIT_LINKS {
+        symlink((number + 1).to_string(), packed.join(number.to_string()))?;
+    }
+    symlink(whole.join("packed-refs"), packed.join(MAX_GIT_LINKS.to_string()))?;
+    // For git, and for those who follow no links when they lock.
+    for taken in
+        [packed.join(format!("{MAX_GIT_LINKS}.new")), at.join("packed-refs.new"), at.join("packed-refs.lock")]
+    {
+        make(&taken, 0o755)?;
+    }
+    Ok(())
+}
+
+fn is_dir(dir: &Dir, name: &str) -> bool {
+    dir.kind(name).is_ok_and(|kind| kind == Some(Kind::Directory))
+}
+
+/// The session's own directory in the place of a repository's.
+fn view(home: &Path, number: usize) -> PathBuf {
+    home.join(VIEWS).join(number.to_string())
+}
+
+/// Takes away what was made in a session's home.
+pub(crate) fn clear(home: &Path) {
+    // A home that is gone has none.
+    let _ = Dir::open(home).and_then(|home| home.remove_tree(VIEWS));
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
-    #[test]
-    fn a_worktree_is_found_and_a_claim_is_not_believed() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        let (git, tree) = (root.join("repo/.git"), root.join("tree"));
-        for made in [git.join("worktrees/tree"), git.join("objects"), tree.clone(), root.join("liar/x")] {
-            fs::create_dir_all(made).unwrap();
+    struct Ground(tempfile::TempDir);
+
+    impl Ground {
+        fn new() -> Self {
+            let ground = Self(tempfile::tempdir().unwrap());
+            ground.repository("repo/.git", "tree");
+            fs::create_dir_all(ground.path("tree")).unwrap();
+            let own = ground.path("repo/.git/worktrees/tree");
+            fs::write(ground.path("tree/.git"), format!("gitdir: {}\n", own.display())).unwrap();
+            ground
         }
-        fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
-        fs::write(git.join("worktrees/tree/commondir"), "../..\n").unwrap();
-        fs::write(tree.join(".git"), format!("gitdir: {}\n", git.join("worktrees/tree").display())).unwrap();
-        assert_eq!(repository(&tree), Some(git));
-        assert_eq!(repository(&root.join("repo")), None);
-        fs::write(root.join("liar/.git"), format!("gitdir: {}\n", root.join("liar/x").display())).unwrap();
-        fs::write(root.join("liar/x/commondir"), "/etc\n").unwrap();
-        assert_eq!(repository(&root.join("liar")), None);
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.path().canonicalize().unwrap().join(name)
+        }
+
+        fn repository(&self, name: &str, tree: &str) {
+            let own = self.path(name).join("worktrees/tree");
+            for dir in ["objects", "refs", "logs", "hooks", "worktrees/tree"] {
+                fs::create_dir_all(self.path(name).join(dir)).unwrap();
+            }
+            fs::write(self.path(name).join("HEAD"), "ref: refs/heads/main\n").unwrap();
+            fs::write(self.path(name).join("config"), "").unwrap();
+            fs::write(own.join("commondir"), "../..\n").unwrap();
+            fs::write(own.join("gitdir"), format!("{}\n", self.path(tree).join(".git").display())).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_work_tree_is_believed_where_the_repository_names_it() {
+        let ground = Ground::new();
+        let own = ground.path("repo/.git/worktrees/tree");
+        assert_eq!(find(&ground.path("tree")), Ok(Some(own.clone())));
+        assert_eq!(find(&ground.path("repo")), Ok(None));
+        assert_eq!(Repository::around(own).unwrap().path, ground.path("repo/.git"));
+        // Another directory that claims the same place.
+        fs::create_dir(ground.path("liar")).unwrap();
+        fs::copy(ground.path("tree/.git"), ground.path("liar/.git")).unwrap();
+        assert!(find(&ground.path("liar")).unwrap_err().contains("does not name this work tree in turn"));
+    }
+
+    #[test]
+    fn made_up_places_are_not_believed() {
+        let ground = Ground::new();
+        let own = ground.path("tree/made-up");
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("commondir"), ground.path("repo/.git").to_str().unwrap()).unwrap();
+        fs::write(own.join("gitdir"), ground.path("tree/.git").to_str().unwrap()).unwrap();
+        fs::write(ground.path("tree/.git"), "gitdir: made-up\n").unwrap();
+        assert!(find(&ground.path("tree")).unwrap_err().contains("no work tree's place"));
+        // As deep as a real one, and pointing back.
+        let own = ground.path("tree/x/worktrees/y");
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join("commondir"), ground.path("repo/.git").to_str().unwrap()).unwrap();
+        fs::write(own.join("gitdir"), ground.path("tree/.git").to_str().unwrap()).unwrap();
+        fs::write(ground.path("tree/.git"), "gitdir: x/worktrees/y\n").unwrap();
+        assert!(find(&ground.path("tree")).unwrap_err().contains("commondir"));
+        fs::remove_file(ground.path("tree/.git")).unwrap();
+        symlink(ground.path("repo/.git/config"), ground.path("tree/.git")).unwrap();
+        assert!(find(&ground.path("tree")).unwrap_err().contains("is a link"));
+        fs::remove_file(ground.path("tree/.git")).unwrap();
+        fs::write(ground.path("tree/.git"), vec![b'x'; 1 << 20]).unwrap();
+        assert!(find(&ground.path("tree")).is_err());
+    }
+
+    #[test]
+    fn nothing_of_the_repositorys_own_directory_is_writable() {
+        let ground = Ground::new();
+        let own = ground.path("repo/.git/worktrees/tree");
+        let repository = Repository::around(own.clone()).unwrap();
+        let home = ground.path("home");
+        fs::create_dir(&home).unwrap();
+        for _ in 0..2 {
+            repository.furnish(&home, 0).unwrap();
+        }
+        let git = ground.path("repo/.git");
+        let parts = repository.parts(&home, 0, false).unwrap();
+        let writable: Vec<_> =
+            parts.iter().filter(|part| !part.read_only).map(|part| part.source.clone()).collect();
+        assert_eq!(
+            writable,
+            [view(&home, 0), git.join("objects"), git.join("refs"), git.join("logs"), own.clone()]
+        );
+        for name in ["commondir", "gitdir", "config.worktree"] {
+            assert!(parts.iter().any(|part| part.read_only && part.target == own.join(name)), "{name}");
+        }
+        assert_eq!(
+            fs::read_link(view(&home, 0).join("hooks")).unwrap(),
+            Path::new("/run/wharf/repository/0/hooks")
+        );
+        assert!(repository.parts(&home, 0, true).unwrap().iter().all(|part| part.read_only));
+        clear(&home);
+        assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
     }
 }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use wharf_model::{Code, Failure};
 
+use crate::engine::caller;
+
 /// Which engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flavour {
@@ -117,7 +119,7 @@ fn current_context(config: &Path) -> Option<String> {
         #[serde(rename = "currentContext")]
         current: Option<String>,
     }
-    let text = std::fs::read(config.join("config.json")).ok()?;
+    let text = caller::read(&config.join("config.json")).ok()?;
     serde_json::from_slice::<Config>(&text).ok()?.current.filter(|name| !name.is_empty())
 }
 
@@ -140,7 +142,7 @@ fn context(config: &Path, name: &str) -> Option<Endpoint> {
     }
     let entries = std::fs::read_dir(config.join("contexts/meta")).ok()?;
     entries.flatten().find_map(|entry| {
-        let text = std::fs::read(entry.path().join("meta.json")).ok()?;
+        let text = caller::read(&entry.path().join("meta.json")).ok()?;
         let meta: Meta = serde_json::from_slice(&text).ok()?;
         // What it is reached with stands beside it, under the same name.
         let certificates = config.join("contexts/tls").join(entry.file_name()).join("docker");

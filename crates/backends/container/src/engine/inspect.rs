@@ -16,7 +16,7 @@ use wharf_model::Published;
 use crate::far::Line;
 
 /// The most that an engine may have to say of one container.
-const MOST: u64 = 16 << 20;
+const MAX_ANSWER_LEN: u64 = 16 << 20;
 
 /// Whom to ask.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +35,8 @@ pub(crate) struct Found {
     pub(crate) id: String,
     /// What it is called, behind a slash.
     pub(crate) name: String,
+    /// The image that it was made of, by the engine's own id.
+    pub(crate) image: String,
     /// How it is.
     pub(crate) state: FoundState,
     pub(crate) config: Config,
@@ -120,7 +122,7 @@ impl Found {
 }
 
 /// How soon an engine that is just hearing of an end is asked again.
-const AGAIN: Duration = Duration::from_millis(20);
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A container in a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -132,6 +134,15 @@ pub(crate) struct Listed {
     pub(crate) state: String,
     /// Its labels.
     pub(crate) labels: HashMap<String, String>,
+    /// What it is called, each behind a slash.
+    names: Option<Vec<String>>,
+}
+
+impl Listed {
+    /// Whether it has that name.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.names.iter().flatten().any(|own| own.strip_prefix('/').unwrap_or(own) == name)
+    }
 }
 
 /// Asks for a container; none where there is no such one. The caller sets the deadline.
@@ -147,7 +158,7 @@ pub(crate) async fn container(source: Source<'_>, id: &str) -> io::Result<Option
             // process did, which it knows better in a moment.
             (500, body) if cause(&body).as_deref() == Some("no such container") => Ok(None),
             (500, body) if cause(&body).as_deref() == Some("no such process") => {
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(EXIT_POLL_INTERVAL).await;
                 continue;
             }
             (status, body) => Err(refused(status, &body)),
@@ -225,7 +236,7 @@ async fn get(source: Source<'_>, path: &str) -> io::Result<(u16, Vec<u8>)> {
     let request = format!("GET {path} HTTP/1.0\r\nHost: engine\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
-    stream.take(MOST).read_to_end(&mut answer).await?;
+    stream.take(MAX_ANSWER_LEN).read_to_end(&mut answer).await?;
     let (status, body) = split(&answer).ok_or_else(|| odd("the engine's answer is odd"))?;
     Ok((status, body.to_vec()))
 }

@@ -15,9 +15,9 @@ use crate::owner::Owner;
 use crate::place::Place;
 
 /// How much may wait for a slow listener, who is told when it was more.
-const BEHIND: usize = 256;
+const MAX_QUEUED_EVENTS: usize = 256;
 /// The first and the longest wait before an engine is listened to again.
-const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+const RETRY_BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// What is heard of, and from which engines.
 pub(crate) struct Sentry {
@@ -32,7 +32,7 @@ pub(crate) struct Post {
 
 impl Sentry {
     pub(crate) fn new() -> Self {
-        Self { heard: broadcast::Sender::new(BEHIND), posts: Mutex::default() }
+        Self { heard: broadcast::Sender::new(MAX_QUEUED_EVENTS), posts: Mutex::default() }
     }
 
     pub(crate) fn news(&self) -> broadcast::Receiver<Frozen> {
@@ -63,7 +63,7 @@ impl Sentry {
 
 /// Listens again and again. It ends with the backend.
 async fn hear(place: &Weak<Place>, endpoint: &Endpoint, heard: &broadcast::Sender<Frozen>) {
-    let mut wait = AGAIN.0;
+    let mut wait = RETRY_BACKOFF.0;
     loop {
         let Some(here) = place.upgrade() else { return };
         let reached =
@@ -72,7 +72,7 @@ async fn hear(place: &Weak<Place>, endpoint: &Endpoint, heard: &broadcast::Sende
         drop(here);
         match reached {
             Ok((engine, owner)) => {
-                wait = AGAIN.0;
+                wait = RETRY_BACKOFF.0;
                 if let Err(failure) = follow(&engine, &owner, heard).await {
                     tracing::debug!(%failure, "an engine is not heard any more");
                 }
@@ -80,7 +80,7 @@ async fn hear(place: &Weak<Place>, endpoint: &Endpoint, heard: &broadcast::Sende
             Err(failure) => tracing::debug!(%failure, "an engine is not heard"),
         }
         tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(AGAIN.1);
+        wait = (wait * 2).min(RETRY_BACKOFF.1);
     }
 }
 

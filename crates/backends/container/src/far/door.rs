@@ -14,7 +14,6 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use wharf_holder::linux;
-use wharf_local::held;
 use wharf_model::{Failure, Home, Ticket};
 
 use super::mirror::{Birth, Fate, Mirror};
@@ -22,13 +21,14 @@ use super::site::{SOCKET, Site};
 use super::tube::{Input, Output};
 use super::visit::visit;
 use crate::private::Private;
+use crate::rooms::Rooms;
 
 /// How many may come at once.
-const MOST: usize = 64;
+const MAX_GUESTS: usize = 64;
 /// How long after a guest the connection for the next one is made.
-const AFTERWARDS: Duration = Duration::from_millis(200);
+const NEXT_CONNECTION_DELAY: Duration = Duration::from_millis(200);
 /// How long visitors may take to hear the last words.
-const FAREWELL: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What only one can have: two who write one log would double it.
 pub(crate) struct Key {
@@ -54,7 +54,7 @@ impl Key {
 
 /// Nothing is behind the door of a session that is over any more: its key goes.
 pub(crate) fn lock_up(ticket: &Ticket) {
-    if Private::of(ticket).is_far() && held::read_exit(ticket.dir.as_path(), ticket.run).is_some() {
+    if Private::of(ticket).is_far() && Rooms::of(ticket.dir.as_path()).record(ticket.run).is_some() {
         let _ = std::fs::remove_file(ticket.dir.as_path().join(Key::NAME));
     }
 }
@@ -104,6 +104,11 @@ impl Door {
         tokio::spawn(visit(Arc::clone(&self.site), self.fate.clone(), guest, stream));
     }
 
+    /// What becomes of the session, as it is found out.
+    pub(crate) fn fate(&self) -> watch::Receiver<Fate> {
+        self.fate.clone()
+    }
+
     /// Closes it, where the session has failed to start: nothing is written any more.
     pub(crate) async fn close(self) {
         self.task.abort();
@@ -136,7 +141,7 @@ impl Frame {
                 () = &mut mirror => break,
                 Some(_) = visits.join_next() => {}
                 Some(made) = making.join_next() => self.spare = made.ok().flatten(),
-                guest = self.listener.accept(), if visits.len() < MOST => {
+                guest = self.listener.accept(), if visits.len() < MAX_GUESTS => {
                     let Ok((guest, _)) = guest else {
                         // Out of descriptors, most likely: that passes.
                         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -155,7 +160,7 @@ impl Frame {
         // The next one may open a door: this one writes nothing any more.
         drop((key, self.spare));
         let gone = async { while visits.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(FAREWELL, gone).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, gone).await;
     }
 }
 
@@ -173,7 +178,7 @@ async fn carry(site: Arc<Site>, fate: watch::Receiver<Fate>, guest: UnixStream, 
 
 /// Makes a connection for the next guest, once this one is on its way.
 async fn another(site: Arc<Site>, cuts: u64) -> Option<Spare> {
-    tokio::time::sleep(AFTERWARDS).await;
+    tokio::time::sleep(NEXT_CONNECTION_DELAY).await;
     let stream = site.relay(SOCKET, false).await.ok()?;
     Some(Spare { stream, cuts })
 }

@@ -19,20 +19,28 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use wharf_model::Failure;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use wharf_model::{Code, Failure};
 
 use super::route::Route;
+#[cfg(feature = "remote-engines")]
 use super::tls;
 use crate::engine::endpoint::{Endpoint, Flavour};
 
 /// How long it may take to be connected.
-const CONNECT: Duration = Duration::from_secs(15);
-/// After how long a silence a connection is tried, how often then, and how many times.
-const ALIVE: (u32, u32, u32) = (15, 5, 3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// After how long a silence a connection is tried.
+const KEEPALIVE_IDLE_SECONDS: u32 = 15;
+/// How often it is tried then.
+const KEEPALIVE_INTERVAL_SECONDS: u32 = 5;
+/// How many tries without an answer end it.
+const MAX_KEEPALIVE_TRIES: u32 = 3;
 /// The most that an engine may have to say at once.
-const MOST: usize = 16 << 20;
+const MAX_ANSWER_LEN: usize = 16 << 20;
+/// How many commands are ended at once whose callers are gone.
+const MAX_RECALLS: usize = 8;
 /// What is kept of the complaints of `ssh`.
-const COMPLAINTS: usize = 2 << 10;
+const MAX_STDERR_LEN: usize = 2 << 10;
 
 /// A connection, of whatever it is made.
 pub(crate) type Stream = Box<dyn Both>;
@@ -62,6 +70,8 @@ pub(crate) struct Line {
     idle: Mutex<Option<SendRequest<Body>>>,
     /// What `ssh` complained of last.
     complaint: Arc<Mutex<String>>,
+    /// How many commands whose callers are gone are ended at once: callers may be killed faster than an engine answers.
+    recalls: Semaphore,
 }
 
 impl std::fmt::Debug for Line {
@@ -81,8 +91,18 @@ impl Line {
         if matches!(route, Route::Socket(_)) {
             return Ok(None);
         }
+        if cfg!(not(feature = "remote-engines")) {
+            return Err(Failure::new(Code::Unsupported, "this build has no engines of other hosts")
+                .hint("take a build of Wharf with the feature `remote-engines`: the usual one has it"));
+        }
         let (ssh, idle, complaint) = (ssh.to_owned(), Mutex::default(), Arc::default());
-        Ok(Some(Arc::new(Self { route, flavour, ssh, idle, complaint })))
+        let recalls = Semaphore::new(MAX_RECALLS);
+        Ok(Some(Arc::new(Self { route, flavour, ssh, idle, complaint, recalls })))
+    }
+
+    /// Waits for a turn to end a command whose caller is gone; none is given only when nobody needs one any more.
+    pub(crate) async fn recall_turn(&self) -> Option<SemaphorePermit<'_>> {
+        self.recalls.acquire().await.ok()
     }
 
     /// A new connection.
@@ -92,13 +112,16 @@ impl Line {
             Route::Socket(path) => Ok(Box::new(tokio::net::UnixStream::connect(path).await?)),
             Route::Tcp { host, port } => {
                 let connect = TcpStream::connect((host.as_str(), port.unwrap_or(2375)));
-                let stream = tokio::time::timeout(CONNECT, connect).await.map_err(|_| silent())??;
+                let stream = tokio::time::timeout(CONNECT_TIMEOUT, connect).await.map_err(|_| silent())??;
                 keep_alive(&stream)?;
                 Ok(Box::new(stream))
             }
+            #[cfg(not(feature = "remote-engines"))]
+            Route::Tls { .. } => Err(io::ErrorKind::Unsupported.into()),
+            #[cfg(feature = "remote-engines")]
             Route::Tls { host, port, certificates } => {
                 let dial = tls::dial(host, port.unwrap_or(2376), certificates);
-                tokio::time::timeout(CONNECT, dial).await.map_err(|_| silent())?
+                tokio::time::timeout(CONNECT_TIMEOUT, dial).await.map_err(|_| silent())?
             }
             Route::Ssh { .. } => Ok(Box::new(self.call()?)),
         }
@@ -160,7 +183,8 @@ impl Line {
         let request = Request::builder().uri(path).body(body_full(bytes::Bytes::new()));
         let answer = self.request(request.map_err(io::Error::other)?).await.map_err(io::Error::other)?;
         let status = answer.status().as_u16();
-        let body = Limited::new(answer.into_body(), MOST).collect().await.map_err(io::Error::other)?;
+        let body =
+            Limited::new(answer.into_body(), MAX_ANSWER_LEN).collect().await.map_err(io::Error::other)?;
         Ok((status, body.to_bytes().to_vec()))
     }
 }
@@ -168,7 +192,7 @@ impl Line {
 /// The arguments of `ssh`. It must never wait for somebody to type: nobody sits there.
 fn arguments(route: &Route, flavour: Flavour) -> Vec<String> {
     let Route::Ssh { user, host, port, socket } = route else { return Vec::new() };
-    let alive = format!("ServerAliveInterval={}", ALIVE.0);
+    let alive = format!("ServerAliveInterval={KEEPALIVE_IDLE_SECONDS}");
     let words = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", &alive];
     let mut all: Vec<String> = words.into_iter().map(str::to_owned).collect();
     if let Some(user) = user {
@@ -192,16 +216,16 @@ pub(super) fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
     sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, seconds(ALIVE.0))?;
-    sockopt::set_tcp_keepintvl(stream, seconds(ALIVE.1))?;
-    Ok(sockopt::set_tcp_keepcnt(stream, ALIVE.2)?)
+    sockopt::set_tcp_keepidle(stream, seconds(KEEPALIVE_IDLE_SECONDS))?;
+    sockopt::set_tcp_keepintvl(stream, seconds(KEEPALIVE_INTERVAL_SECONDS))?;
+    Ok(sockopt::set_tcp_keepcnt(stream, MAX_KEEPALIVE_TRIES)?)
 }
 
 async fn listen(mut errors: ChildStderr, complaint: Arc<Mutex<String>>) {
     let (mut all, mut buffer) = (Vec::new(), [0; 512]);
     while let Ok(n @ 1..) = errors.read(&mut buffer).await {
         all.extend_from_slice(&buffer[..n]);
-        let surplus = all.len().saturating_sub(COMPLAINTS);
+        let surplus = all.len().saturating_sub(MAX_STDERR_LEN);
         all.drain(..surplus);
         *complaint.lock().unwrap_or_else(PoisonError::into_inner) =
             String::from_utf8_lossy(&all).into_owned();
@@ -263,16 +287,21 @@ mod tests {
         assert!(all.ends_with("-- there podman --url unix:///run/p.sock system dial-stdio"), "{all}");
     }
 
+    #[cfg(not(feature = "remote-engines"))]
+    #[test]
+    fn a_build_without_them_says_so() {
+        for address in ["ssh://there", "tcp://there", "tls://there/certs"] {
+            let endpoint = Endpoint::named(address.to_owned(), "a test");
+            let failure = Line::to(&endpoint, Flavour::Docker, Path::new("ssh")).unwrap_err();
+            assert_eq!(failure.code, Code::Unsupported, "{address}");
+        }
+    }
+
+    #[cfg(feature = "remote-engines")]
     #[tokio::test]
     async fn what_a_program_complains_of_is_kept() {
-        let route = Route::parse("ssh://there").unwrap();
-        let line = Line {
-            route,
-            flavour: Flavour::Docker,
-            ssh: "/no/such/ssh".into(),
-            idle: Mutex::default(),
-            complaint: Arc::default(),
-        };
+        let endpoint = Endpoint::named("ssh://there".to_owned(), "a test");
+        let line = Line::to(&endpoint, Flavour::Docker, Path::new("/no/such/ssh")).unwrap().unwrap();
         let error = line.get("/_ping").await.unwrap_err();
         assert!(error.to_string().contains("/no/such/ssh"), "{error}");
         assert_eq!(line.complaint(), None);

@@ -3,7 +3,10 @@
 use std::io;
 use std::path::Path;
 
+use wharf_boundary::{Dir, MAX_RECORD_LEN};
 use wharf_model::{Container, Failure, Home, Offset};
+
+use crate::body::settled::{Settled, read_secret};
 
 /// Files for a container, and the directory that they go to.
 pub(crate) struct Load {
@@ -31,17 +34,14 @@ impl Load {
     }
 
     /// The secrets, where there are any.
-    pub(crate) fn secrets(container: &Container) -> Result<Option<Self>, Failure> {
+    pub(crate) fn secrets(container: &Container, settled: &Settled) -> Result<Option<Self>, Failure> {
         if container.secrets.is_empty() {
             return Ok(None);
         }
         let mut tar = tar::Builder::new(Vec::new());
         let failed = |error: io::Error| Failure::system("cannot pack the secrets", &error);
-        for secret in &container.secrets {
-            let path = secret.source.as_path();
-            let bytes = std::fs::read(path)
-                .map_err(|error| Failure::system(format!("cannot read {}", path.display()), &error))?;
-            file(&mut tar, &secret.name, 0o444, &bytes).map_err(failed)?;
+        for (secret, sure) in container.secrets.iter().zip(&settled.secrets) {
+            file(&mut tar, &secret.name, 0o444, &read_secret(sure)?).map_err(failed)?;
         }
         Ok(Some(Self { at: "/run/secrets", tar: tar.into_inner().map_err(failed)? }))
     }
@@ -52,7 +52,9 @@ impl Load {
         let pack = || -> io::Result<Vec<u8>> {
             let mut tar = tar::Builder::new(Vec::new());
             let name = path.strip_prefix("/").unwrap_or(path);
-            file(&mut tar, &name.to_string_lossy(), 0o444, &std::fs::read(path)?)?;
+            let (dir, own) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::InvalidInput)?;
+            let prompt = Dir::open(dir)?.read(own, MAX_RECORD_LEN)?;
+            file(&mut tar, &name.to_string_lossy(), 0o444, &prompt)?;
             tar.into_inner()
         };
         let tar =

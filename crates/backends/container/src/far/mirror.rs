@@ -6,13 +6,16 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{oneshot, watch};
+use wharf_boundary::MAX_EXIT_LEN;
+use wharf_holder::client::TALKS;
 use wharf_holder::frame::{self, Decoder, Header, Kind};
+use wharf_holder::pace::Pace;
 use wharf_holder::wire::{self, Hello, Started};
 use wharf_log::{Mark, Retention, Stream, Writer};
-use wharf_model::{ExitRecord, Failure, Home, Offset};
+use wharf_model::{ExitRecord, Failure, Home, Offset, Size};
 
 use super::fetch;
 use super::site::{SOCKET, Site};
@@ -21,11 +24,23 @@ use crate::place::over;
 use crate::rooms::Rooms;
 
 /// The first and the longest wait before the next attempt to go on.
-const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+const RETRY_BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// A connection that lasted so long was one.
+const STABLE_CONNECTION_TIME: Duration = Duration::from_secs(10);
 /// After how long a silence the holder is asked whether it is there; after twice that it is taken for gone.
-const HEART: Duration = Duration::from_secs(15);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// What stands before the bytes in a frame of output.
-const HEAD: usize = 9;
+const OUTPUT_HEADER_LEN: usize = 9;
+/// How many gaps a mirror writes down: an honest holder has one when it was cut off for long, and each costs files here, and
+/// time of whoever reads the log.
+const MAX_GAPS: u32 = 256;
+/// How many sizes it writes down.
+const MAX_SIZES: u32 = 4096;
+/// How often an engine that answers may fail to hand out what a container left that does not run. Then it is done without:
+/// a session must not stay unknown for ever because of what it has put there.
+const MAX_FETCHES: u32 = 6;
+/// The last offset that anybody can mean.
+const MAX_OFFSET: u64 = 1 << 62;
 
 /// What is known of the session on this side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +68,11 @@ pub(crate) struct Mirror {
     tell: watch::Sender<Fate>,
     /// How often it was cut off: other streams were too, then.
     cuts: Arc<AtomicU64>,
+    /// How many gaps and how many sizes it wrote down.
+    gaps: u32,
+    sizes: u32,
+    /// The last size.
+    size: Option<Size>,
 }
 
 impl Mirror {
@@ -69,7 +89,7 @@ impl Mirror {
         if run > 1 && site.ticket.started.is_zero() {
             log.mark(Mark::Restart(run), micros())?;
         }
-        Ok(Self { site, log, tell, cuts: Arc::default() })
+        Ok(Self { site, log, tell, cuts: Arc::default(), gaps: 0, sizes: 0, size: None })
     }
 
     /// How often it was cut off, as it goes.
@@ -89,10 +109,10 @@ impl Mirror {
             }
         }
         self.cuts.fetch_add(1, Ordering::Relaxed);
-        let (mut wait, mut stream) = (AGAIN.0, None);
+        let (mut wait, mut stream, mut fetches) = (RETRY_BACKOFF.0, None, 0);
         loop {
             if let Some(stream) = stream.take() {
-                let before = self.log.end();
+                let (before, since) = (self.log.end(), Instant::now());
                 match self.follow(stream).await {
                     Ok(record) => return self.whole(&record),
                     Err(error) => {
@@ -100,8 +120,12 @@ impl Mirror {
                     }
                 }
                 self.cuts.fetch_add(1, Ordering::Relaxed);
-                if self.log.end() > before {
-                    wait = AGAIN.0;
+                if self.log.end() > before || since.elapsed() > STABLE_CONNECTION_TIME {
+                    wait = RETRY_BACKOFF.0;
+                } else {
+                    // One who hangs up at once, or makes no sense, is not called again and again: each call is a process there.
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(RETRY_BACKOFF.1);
                 }
             }
             match self.site.state().await {
@@ -111,20 +135,22 @@ impl Mirror {
                         tracing::debug!(session = %self.site.ticket.id, %failure, "the mirror waits");
                     }
                 },
-                Ok(_) => match self.finish().await {
+                Ok(_) => match self.finish(fetches >= MAX_FETCHES).await {
                     Ok(fate) => {
                         self.tell.send_replace(fate);
                         return;
                     }
                     Err(error) => {
                         tracing::warn!(session = %self.site.ticket.id, %error, "its last output is not here yet");
+                        // A full disk of this side is not the session's doing, and passes.
+                        fetches += u32::from(error.raw_os_error().is_none());
                     }
                 },
                 Err(failure) => tracing::debug!(session = %self.site.ticket.id, %failure, "the mirror waits"),
             }
             if stream.is_none() {
                 tokio::time::sleep(wait).await;
-                wait = (wait * 2).min(AGAIN.1);
+                wait = (wait * 2).min(RETRY_BACKOFF.1);
             }
         }
     }
@@ -143,14 +169,14 @@ impl Mirror {
         let mut first = frame::encode(Kind::Hello, 1, &serde_json::to_vec(&hello)?);
         first.extend(frame::encode(Kind::Read, 2, &self.log.end().0.to_le_bytes()));
         input.write(&first).await?;
-        self.listen(&mut input, &mut output, Decoder::default()).await
+        self.listen(&mut input, &mut output, Decoder::of_answers()).await
     }
 
     /// Has the holder start the session, and takes in what it sends. None where it was refused, which the asker is told.
     async fn bear(&mut self, birth: Birth) -> io::Result<Option<ExitRecord>> {
         let Birth { mut input, mut output, frame, tell } = birth;
         input.write(&frame).await?;
-        let mut frames = Decoder::default();
+        let mut frames = Decoder::of_answers();
         loop {
             match output.next().await? {
                 Some((false, bytes)) => frames.push(&bytes),
@@ -175,16 +201,27 @@ impl Mirror {
         output: &mut Output,
         mut frames: Decoder,
     ) -> io::Result<ExitRecord> {
-        let mut asked = false;
+        let (mut asked, mut pace) = (false, Pace::new(Instant::now()));
         loop {
             while let Some((header, payload)) = frames.next()? {
+                // Output was asked for; whatever else is said has a limit.
+                let kind = Kind::known(header.kind);
+                if !matches!(kind, Some(Kind::Output | Kind::Gap)) {
+                    pace.spend(kind, payload.len());
+                }
                 if let Some(record) = self.take_frame(header, payload)? {
                     return Ok(record);
                 }
             }
             frames.rest();
             self.log.tick(micros())?;
-            match tokio::time::timeout(HEART, output.next()).await {
+            if pace.pause(Instant::now).is_some() {
+                // Hung up on, and not left waiting: an engine whose streams nobody reads is slow to see a container's end.
+                return Err(io::Error::new(io::ErrorKind::InvalidData, TALKS));
+            }
+            // Others are served meanwhile, however much there is to be read at once.
+            tokio::task::yield_now().await;
+            match tokio::time::timeout(HEARTBEAT_INTERVAL, output.next()).await {
                 Err(_) if asked => return Err(io::ErrorKind::TimedOut.into()),
                 Err(_) => {
                     asked = true;
@@ -213,14 +250,17 @@ impl Mirror {
         match Kind::known(header.kind) {
             Some(Kind::Output) => {
                 let stream = if payload.get(8) == Some(&1) { Stream::Stderr } else { Stream::Stdout };
-                self.take(word(0)?, stream, payload.get(HEAD..).unwrap_or_default())?;
+                self.take(word(0)?, stream, payload.get(OUTPUT_HEADER_LEN..).unwrap_or_default())?;
             }
-            Some(Kind::Gap) => self.skip_to(word(8)?),
+            Some(Kind::Gap) => self.skip_to(word(8)?)?,
             Some(Kind::News) if self.site.ticket.spec.tty => {
                 let news: wire::Status = serde_json::from_slice(payload)?;
-                self.log.mark(Mark::Resize(news.size), micros())?;
+                self.resized(news.size)?;
             }
             Some(Kind::Exit) => {
+                if payload.len() as u64 > MAX_EXIT_LEN {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
                 let record: ExitRecord = serde_json::from_slice(payload)?;
                 // Asked too late for what came before: it is fetched.
                 if record.log_end > self.log.end() {
@@ -235,7 +275,7 @@ impl Mirror {
 
     /// Takes in output that stands at an offset.
     pub(super) fn take(&mut self, at: Offset, stream: Stream, bytes: &[u8]) -> io::Result<()> {
-        self.skip_to(at);
+        self.skip_to(at)?;
         // What is here already is not written again.
         let known = self.log.end().0.saturating_sub(at.0) as usize;
         let fresh = bytes.get(known..).unwrap_or_default();
@@ -246,12 +286,27 @@ impl Mirror {
         self.log.append(fresh)
     }
 
-    /// What lies before an offset and is not here is gone.
-    pub(super) fn skip_to(&mut self, at: Offset) {
+    /// What lies before an offset and is not here is gone. It is said so, and takes no room.
+    pub(super) fn skip_to(&mut self, at: Offset) -> io::Result<()> {
         let missing = at.0.saturating_sub(self.log.end().0);
         if missing > 0 {
+            self.gaps = self.gaps.saturating_add(1);
+            if at.0 > MAX_OFFSET || self.gaps > MAX_GAPS {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the holder's output has no order"));
+            }
             self.log.skip(missing);
         }
+        Ok(())
+    }
+
+    /// Notes a terminal's size, where it is another one.
+    fn resized(&mut self, size: Size) -> io::Result<()> {
+        if self.size == Some(size) || self.sizes >= MAX_SIZES {
+            return Ok(());
+        }
+        self.sizes += 1;
+        self.size = Some(size);
+        self.log.mark(Mark::Resize(size), micros())
     }
 
     /// How far it is.
@@ -259,12 +314,13 @@ impl Mirror {
         self.log.end()
     }
 
-    /// The container does not run: what is left in it is brought here.
-    pub(crate) async fn finish(&mut self) -> io::Result<Fate> {
+    /// The container does not run: what is left in it is brought here, or given up.
+    async fn finish(&mut self, give_up: bool) -> io::Result<Fate> {
         let site = Arc::clone(&self.site);
         let state = site.state().await.map_err(|failure| io::Error::other(failure.message))?;
         if state.is_some() {
-            if let Some(record) = fetch::rest(&site, self).await? {
+            let brought = if give_up { None } else { fetch::rest(&site, self).await? };
+            if let Some(record) = brought {
                 self.whole(&record);
                 return Ok(Fate::Whole);
             }

@@ -5,6 +5,8 @@
 //! and carries each connection over such a stream, so that nobody above need know; and a *mirror* keeps the session's log
 //! here, byte for byte at its offset.
 //!
+//! A build without the feature `remote-engines` refuses an address of another host, and has no TLS.
+//!
 //! - `route` reads an address, `line` leads there, `tls` by certificates, `tube` is a stream to a program in a container.
 //! - `site` is one session's container over there, `load` is what is put into it; `starting` and `adopting` are
 //!   a start there and its finding again.
@@ -20,9 +22,11 @@ mod mirror;
 mod route;
 mod site;
 mod starting;
+#[cfg(feature = "remote-engines")]
 mod tls;
 mod tube;
 mod visit;
 
 pub(crate) use door::{Key, lock_up};
 pub(crate) use line::Line;
+pub(crate) use mirror::Fate;

@@ -23,11 +23,11 @@ pub(crate) const BIRTH: &str = "/run/wharf/room/birth";
 pub(crate) const SOCKET: &str = "/run/wharf/room/sock";
 
 /// What a relay says first.
-const READY: &[u8] = b"ready\n";
+const RELAY_READY: &[u8] = b"ready\n";
 /// How long it may take to have a program run in a container.
-const PROGRAM: Duration = Duration::from_secs(20);
+const EXEC_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long it may take to bring something there.
-const LOAD: Duration = Duration::from_secs(120);
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A container, the way to it, and the session that is in it.
 pub(crate) struct Site {
@@ -42,6 +42,11 @@ impl Site {
     pub(crate) fn of(engine: &Engine, container: &str, ticket: &Ticket) -> Option<Self> {
         let line = Arc::clone(engine.line()?);
         Some(Self { engine: engine.clone(), line, container: container.to_owned(), ticket: ticket.clone() })
+    }
+
+    /// The way to it.
+    pub(crate) fn line(&self) -> &Line {
+        &self.line
     }
 
     /// The session's directory on this side.
@@ -63,14 +68,14 @@ impl Site {
         let docker = &self.engine.docker;
         let made = self
             .engine
-            .within(PROGRAM, "a further process", docker.create_exec(&self.container, options))
+            .within(EXEC_TIMEOUT, "a further process", docker.create_exec(&self.container, options))
             .await?;
-        let opened = tokio::time::timeout(PROGRAM, tube::open(&self.line, &made.id, tty)).await;
+        let opened = tokio::time::timeout(EXEC_TIMEOUT, tube::open(&self.line, &made.id, tty)).await;
         let lost = |why: String| {
             let at = &self.engine.endpoint().address;
             Failure::new(Code::Unreachable, format!("the engine at {at} gave no stream: {why}"))
         };
-        let opened = opened.map_err(|_| lost(format!("it is silent for {PROGRAM:?}")))?;
+        let opened = opened.map_err(|_| lost(format!("it is silent for {EXEC_TIMEOUT:?}")))?;
         let (input, output) = opened.map_err(|error: io::Error| lost(error.to_string()))?;
         Ok((made.id, input, output))
     }
@@ -80,13 +85,13 @@ impl Site {
         let words: &[&str] = if early { &["relay", socket, "early"] } else { &["relay", socket] };
         let (_, input, mut output) = self.run(words, false).await?;
         let lost = |why: String| Failure::new(Code::Unreachable, format!("no way to the holder: {why}"));
-        match tokio::time::timeout(PROGRAM, output.next()).await {
-            Ok(Ok(Some((true, said)))) if said.starts_with(READY) => Ok((input, output)),
+        match tokio::time::timeout(EXEC_TIMEOUT, output.next()).await {
+            Ok(Ok(Some((true, said)))) if said.starts_with(RELAY_READY) => Ok((input, output)),
             // What an engine has to say of a program that it could not start comes where its output would.
             Ok(Ok(Some((_, said)))) => Err(lost(String::from_utf8_lossy(&said).trim().to_owned())),
             Ok(Ok(None)) => Err(lost("it ended at once".to_owned())),
             Ok(Err(error)) => Err(lost(error.to_string())),
-            Err(_) => Err(lost(format!("it is silent for {PROGRAM:?}"))),
+            Err(_) => Err(lost(format!("it is silent for {EXEC_TIMEOUT:?}"))),
         }
     }
 
@@ -94,7 +99,7 @@ impl Site {
     pub(crate) async fn resize(&self, exec: &str, cols: u16, rows: u16) {
         let options = ResizeExecOptionsBuilder::default().w(i32::from(cols)).h(i32::from(rows)).build();
         let asked = self.engine.docker.resize_exec(exec, options);
-        if let Err(failure) = self.engine.within(PROGRAM, "a size", asked).await {
+        if let Err(failure) = self.engine.within(EXEC_TIMEOUT, "a size", asked).await {
             tracing::debug!(%failure, "a terminal keeps its size");
         }
     }
@@ -102,7 +107,7 @@ impl Site {
     /// How a program that was run ended; none while it runs.
     pub(crate) async fn code(&self, exec: &str) -> Result<Option<i64>> {
         let asked =
-            self.engine.within(PROGRAM, "the end of a process", self.engine.docker.inspect_exec(exec));
+            self.engine.within(EXEC_TIMEOUT, "the end of a process", self.engine.docker.inspect_exec(exec));
         let told = asked.await?;
         Ok(if told.running == Some(true) { None } else { told.exit_code })
     }
@@ -118,7 +123,7 @@ impl Site {
         let body = bollard::body_full(load.tar.into());
         let docker = &self.engine.docker;
         let put = docker.upload_to_container(&self.container, Some(options), body);
-        self.engine.within(LOAD, "a file for the container", put).await
+        self.engine.within(UPLOAD_TIMEOUT, "a file for the container", put).await
     }
 
     /// Where the room is.

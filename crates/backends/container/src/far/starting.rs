@@ -16,13 +16,12 @@ use super::load::Load;
 use super::mirror::Birth;
 use super::site::{BIRTH, SOCKET, Site};
 use super::tube::{Input, Output};
-use crate::private::Private;
 use crate::starting::Starting;
 
 /// How much output may wait over there while nobody fetches it.
-const UNSEEN: u64 = 64 << 20;
+pub(super) const MIN_REMOTE_LOG_LEN: u64 = 64 << 20;
 /// How long a holder may take to be reached, and to start a command.
-const PATIENCE: Duration = Duration::from_secs(60);
+const HOLDER_START_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Starting {
     /// Starts the session. What fails is undone by the caller.
@@ -35,8 +34,7 @@ impl Starting {
         self.rooms.write_ticket(&self.ticket)?;
         // Who it is, is the image's to say: nobody over there is who we are here.
         let id = self.make(self.container.user.clone().unwrap_or_default(), false).await?;
-        self.ticket.private = Some(Private::at(self.engine.endpoint(), Some(id.clone())).text());
-        self.rooms.write_ticket(&self.ticket)?;
+        self.note_made(&id)?;
         let here = || Failure::new(Code::Internal, "the engine is one of this host");
         let site = Site::of(&self.engine, &id, &self.ticket).ok_or_else(here)?;
         self.bring(&site).await?;
@@ -46,7 +44,7 @@ impl Starting {
         let relays = Box::pin(async {
             tokio::try_join!(site.relay(BIRTH, true), site.relay(SOCKET, true), site.relay(SOCKET, true))
         });
-        let reached = tokio::time::timeout(PATIENCE, relays);
+        let reached = tokio::time::timeout(HOLDER_START_TIMEOUT, relays);
         let ((input, output), guest, spare) = reached.await.map_err(late)??;
         let (tell, told) = oneshot::channel();
         let birth = Birth { input, output, frame: self.frame()?, tell };
@@ -63,7 +61,7 @@ impl Starting {
     /// What is kept over there is what this side has not seen yet: that much at least, however little is to be kept here.
     pub(crate) fn apart(&self, start: Start) -> Start {
         let asked = self.ticket.spec.log_size.unwrap_or_default();
-        Start { log_size: if asked == 0 { 0 } else { asked.max(UNSEEN) }, ..start }
+        Start { log_size: if asked == 0 { 0 } else { asked.max(MIN_REMOTE_LOG_LEN) }, ..start }
     }
 
     /// Where the log on this side ends, and the one over there begins.
@@ -75,7 +73,7 @@ impl Starting {
     /// Brings there what a container of this host would have mounted.
     async fn bring(&self, site: &Site) -> Result<()> {
         site.put(Load::holder(&self.place.options.holder, self.log_end()?)?).await?;
-        if let Some(secrets) = Load::secrets(&self.container)? {
+        if let Some(secrets) = Load::secrets(&self.container, &self.settled)? {
             site.put(secrets).await?;
         }
         if let Some(prompt) = Load::prompt(self.rooms.prompt().as_deref())? {
@@ -93,7 +91,8 @@ impl Starting {
     ) -> Result<Arc<dyn Connection>> {
         let late = |_| Failure::new(Code::Timeout, "the holder did not start the command in time");
         let gone = |_| Failure::new(Code::Internal, "the holder went away before the command was started");
-        let started = tokio::time::timeout(PATIENCE, told).await.map_err(late)?.map_err(gone)??;
+        let started =
+            tokio::time::timeout(HOLDER_START_TIMEOUT, told).await.map_err(late)?.map_err(gone)??;
         let pair = UnixStream::pair();
         let (stream, guest) =
             pair.map_err(|error| Failure::system("cannot make a pair of sockets", &error))?;

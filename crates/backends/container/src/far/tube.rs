@@ -8,9 +8,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use super::line::{Line, Stream};
 
 /// The longest head of an answer.
-const HEAD: usize = 16 << 10;
+const MAX_HEADER_LEN: usize = 16 << 10;
 /// What is read at once.
-const READ: usize = 64 << 10;
+const READ_LEN: usize = 64 << 10;
 
 /// What a program prints, as it comes.
 pub(crate) struct Output {
@@ -38,12 +38,12 @@ pub(crate) async fn open(line: &Line, exec: &str, tty: bool) -> io::Result<(Inpu
     );
     stream.write_all(request.as_bytes()).await?;
     stream.flush().await?;
-    let mut bytes = BytesMut::with_capacity(READ);
+    let mut bytes = BytesMut::with_capacity(READ_LEN);
     let end = loop {
         if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             break at;
         }
-        if bytes.len() > HEAD || stream.read_buf(&mut bytes).await? == 0 {
+        if bytes.len() > MAX_HEADER_LEN || stream.read_buf(&mut bytes).await? == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the engine's answer is odd"));
         }
     };
@@ -52,7 +52,7 @@ pub(crate) async fn open(line: &Line, exec: &str, tty: bool) -> io::Result<(Inpu
         .into_owned();
     // One engine says that it switches, the other that all is well.
     if !matches!(line.split(' ').nth(1), Some("101" | "200")) {
-        while bytes.len() < HEAD && matches!(stream.read_buf(&mut bytes).await, Ok(1..)) {}
+        while bytes.len() < MAX_HEADER_LEN && matches!(stream.read_buf(&mut bytes).await, Ok(1..)) {}
         let why = String::from_utf8_lossy(&bytes).trim().to_owned();
         return Err(io::Error::other(format!("the engine refused a stream: {line}: {why}")));
     }
@@ -81,7 +81,7 @@ impl Output {
                 self.bytes.advance(at + mark.len());
                 return Ok(());
             }
-            if self.bytes.len() > HEAD || self.stream.read_buf(&mut self.bytes).await? == 0 {
+            if self.bytes.len() > MAX_HEADER_LEN || self.stream.read_buf(&mut self.bytes).await? == 0 {
                 let said = String::from_utf8_lossy(&self.bytes).trim().to_owned();
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, said));
             }
@@ -99,7 +99,7 @@ impl Output {
             {
                 return Ok(Some(piece));
             }
-            self.bytes.reserve(READ);
+            self.bytes.reserve(READ_LEN);
             if self.stream.read_buf(&mut self.bytes).await? == 0 {
                 return Ok(None);
             }

@@ -4,14 +4,17 @@
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use wharf_holder::client::TALKS;
 use wharf_holder::frame::{self, Decoder, Header, Kind};
+use wharf_holder::pace::Pace;
 use wharf_holder::{linux, wire};
 use wharf_model::Failure;
 
@@ -21,13 +24,15 @@ use super::site::Site;
 use super::tube::{Input, Output};
 
 /// Frames on their way to the guest at most.
-const AHEAD: usize = 16;
+const MAX_QUEUED_FRAMES: usize = 16;
 /// How long what a guest said last may take to arrive once it has gone.
-const LAST: Duration = Duration::from_secs(5);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an end may take to be whole on this side.
-const WHOLE: Duration = Duration::from_secs(60);
+const END_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long it may take to find out that a stream ended with its session.
-const SURE: Duration = Duration::from_secs(3);
+const END_CHECK_TIMEOUT: Duration = Duration::from_secs(3);
+/// The most that a holder has to say of itself.
+const MAX_WORDS: usize = 64 << 10;
 /// What a holder can do and no stream can carry: it needs descriptors.
 const NEARBY: &[&str] = &["duplicates", "resume", "daemon", wire::BORROW];
 
@@ -36,6 +41,9 @@ struct Visit {
     site: Arc<Site>,
     guest: UnixStream,
     fate: watch::Receiver<Fate>,
+    /// Whether the guest asked for output, and how much it asked for in all.
+    reads: AtomicBool,
+    asked: AtomicU32,
     /// Requests whose answer is an end.
     stops: Mutex<HashSet<u32>>,
     /// Bytes for the guest; none at all is the last word.
@@ -49,8 +57,9 @@ pub(crate) async fn visit(
     guest: UnixStream,
     (input, output): (Input, Output),
 ) {
-    let (say, said) = mpsc::channel(AHEAD);
-    let visit = Visit { site, guest, fate, stops: Mutex::default(), say };
+    let (say, said) = mpsc::channel(MAX_QUEUED_FRAMES);
+    let (reads, asked) = (AtomicBool::new(false), AtomicU32::new(0));
+    let visit = Visit { site, guest, fate, reads, asked, stops: Mutex::default(), say };
     let there = async {
         let down = async {
             visit.down(output).await;
@@ -60,7 +69,7 @@ pub(crate) async fn visit(
     };
     let here = async {
         visit.up(input).await;
-        tokio::time::sleep(LAST).await;
+        tokio::time::sleep(FLUSH_TIMEOUT).await;
     };
     tokio::select! {
         () = there => {}
@@ -127,6 +136,10 @@ impl Visit {
                 });
             }
             known => {
+                self.asked.fetch_add(1, Ordering::Relaxed);
+                if known == Some(Kind::Read) {
+                    self.reads.store(true, Ordering::Relaxed);
+                }
                 if known == Some(Kind::Stop) {
                     self.stops.lock().unwrap_or_else(PoisonError::into_inner).insert(header.seq);
                 }
@@ -149,8 +162,8 @@ impl Visit {
 
     /// From the holder to the guest.
     async fn down(&self, mut output: Output) {
-        let mut frames = Decoder::default();
-        let mut fate = self.fate.clone();
+        let mut frames = Decoder::of_answers();
+        let (mut fate, mut answered, mut pace) = (self.fate.clone(), 0, Pace::new(Instant::now()));
         loop {
             match output.next().await {
                 Ok(Some((false, bytes))) => frames.push(&bytes),
@@ -163,14 +176,31 @@ impl Visit {
             loop {
                 match frames.next() {
                     Ok(Some((header, payload))) => {
+                        let kind = Kind::known(header.kind);
+                        let wanted = match kind {
+                            Some(Kind::Output | Kind::Gap) => self.reads.load(Ordering::Relaxed),
+                            Some(Kind::Ack | Kind::Error) => {
+                                answered += 1;
+                                answered <= self.asked.load(Ordering::Relaxed)
+                            }
+                            _ => false,
+                        };
+                        if !wanted {
+                            pace.spend(kind, payload.len());
+                            if pace.pause(Instant::now).is_some() {
+                                // As the mirror: hung up on.
+                                tracing::debug!(session = %self.site.ticket.id, TALKS);
+                                return;
+                            }
+                        }
                         if self.is_end(header) {
                             let whole = fate.wait_for(|fate| *fate != Fate::Open);
-                            if !matches!(tokio::time::timeout(WHOLE, whole).await, Ok(Ok(fate)) if *fate == Fate::Whole)
+                            if !matches!(tokio::time::timeout(END_TIMEOUT, whole).await, Ok(Ok(fate)) if *fate == Fate::Whole)
                             {
                                 return;
                             }
                         }
-                        let payload = translated(header, payload);
+                        let Some(payload) = translated(header, payload) else { return };
                         out.extend_from_slice(&Header { length: payload.len() as u32, ..header }.encode());
                         out.extend_from_slice(&payload);
                     }
@@ -182,10 +212,12 @@ impl Visit {
             if !out.is_empty() && self.say.send(out).await.is_err() {
                 return;
             }
+            // Others are served meanwhile, however much there is to be read at once.
+            tokio::task::yield_now().await;
         }
         // If it ended with the session, its record will be here in a moment, and the guest looks for it.
         let sure = fate.wait_for(|fate| *fate != Fate::Open);
-        let _ = tokio::time::timeout(SURE, sure).await;
+        let _ = tokio::time::timeout(END_CHECK_TIMEOUT, sure).await;
     }
 
     fn is_end(&self, header: Header) -> bool {
@@ -213,8 +245,9 @@ impl Visit {
 }
 
 /// What a holder says of itself without what is not so from here: descriptors that cannot be passed, and the number of a
-/// process that is another's on this host. Any other payload as it is.
-fn translated(header: Header, payload: &[u8]) -> Vec<u8> {
+/// process that is another's on this host. Any other payload as it is; none where one says more of itself than there is to
+/// say, and would have us take it all apart.
+fn translated(header: Header, payload: &[u8]) -> Option<Vec<u8>> {
     let changed = || -> Option<Vec<u8>> {
         let mut said: serde_json::Value = serde_json::from_slice(payload).ok()?;
         if let Some(features) = said.get_mut("features").and_then(serde_json::Value::as_array_mut) {
@@ -227,7 +260,10 @@ fn translated(header: Header, payload: &[u8]) -> Vec<u8> {
         serde_json::to_vec(&said).ok()
     };
     let own = [Kind::Welcome as u8, Kind::News as u8].contains(&header.kind);
-    own.then(changed).flatten().unwrap_or_else(|| payload.to_vec())
+    if !own {
+        return Some(payload.to_vec());
+    }
+    if payload.len() > MAX_WORDS { None } else { changed() }
 }
 
 fn refusal(seq: u32, failure: &Failure) -> Vec<u8> {
@@ -243,12 +279,15 @@ mod tests {
         let hello =
             br#"{"role":"holder","features":["exec","duplicates","borrow","new"],"more":1,"status":{"pid":7}}"#;
         let header = Header::new(Kind::Welcome, 1, hello.len());
-        let changed: serde_json::Value = serde_json::from_slice(&translated(header, hello)).unwrap();
+        let changed: serde_json::Value = serde_json::from_slice(&translated(header, hello).unwrap()).unwrap();
         assert_eq!(changed["features"], serde_json::json!(["exec", "new"]));
         assert_eq!((&changed["more"], &changed["status"]["pid"]), (&1.into(), &0.into()));
         let news = translated(Header::new(Kind::News, 0, 9), br#"{"pid":7,"attached":2}"#);
-        assert_eq!(news, br#"{"attached":2,"pid":0}"#);
+        assert_eq!(news.unwrap(), br#"{"attached":2,"pid":0}"#);
         let other = Header::new(Kind::Ack, 1, 2);
-        assert_eq!(translated(other, b"xy"), b"xy");
+        assert_eq!(translated(other, b"xy").unwrap(), b"xy");
+        let endless = format!("[{}[]]", "[],".repeat(MAX_WORDS));
+        assert_eq!(translated(Header::new(Kind::News, 0, endless.len()), endless.as_bytes()), None);
+        assert_eq!(translated(Header::new(Kind::News, 0, 1), b"x"), None, "it has no meaning");
     }
 }

@@ -10,10 +10,10 @@ use bollard::query_parameters::{
 use futures_util::StreamExt;
 use tokio::sync::watch;
 use wharf_backend::{Connection, ExecRequest, Output, Pending, Result, Status, Stop};
-use wharf_model::{Code, ExitRecord, Failure, Millis, Offset, Size, Stats, Ticket};
+use wharf_model::{Code, DiskUse, ExitRecord, Failure, Millis, NetworkUse, Offset, Size, Stats, Ticket};
 
 use crate::engine::endpoint::Endpoint;
-use crate::engine::{ASK, Engine};
+use crate::engine::{Engine, QUERY_TIMEOUT};
 use crate::place::Place;
 use crate::private::Private;
 
@@ -58,7 +58,7 @@ impl Held {
         let (engine, id) = self.engine().await?;
         let options =
             ResizeContainerTTYOptionsBuilder::default().h(size.rows.into()).w(size.cols.into()).build();
-        engine.within(ASK, "resize", engine.docker.resize_container_tty(id, options)).await
+        engine.within(QUERY_TIMEOUT, "resize", engine.docker.resize_container_tty(id, options)).await
     }
 }
 
@@ -105,7 +105,7 @@ impl Connection for GuestLink {
         }
         let (engine, id) = self.guest.engine().await?;
         let options = KillContainerOptionsBuilder::default().signal(&signal.to_string()).build();
-        engine.within(ASK, "signal", engine.docker.kill_container(id, Some(options))).await
+        engine.within(QUERY_TIMEOUT, "signal", engine.docker.kill_container(id, Some(options))).await
     }
 
     async fn stop(&self, stop: Stop) -> Result<ExitRecord> {
@@ -129,10 +129,26 @@ impl Connection for GuestLink {
         let (engine, id) = self.guest.engine().await?;
         let options = StatsOptionsBuilder::default().stream(false).one_shot(true).build();
         let asked = async { engine.docker.stats(id, Some(options)).next().await.transpose() };
-        let told = engine.within(ASK, "stats", asked).await?;
+        let told = engine.within(QUERY_TIMEOUT, "stats", asked).await?;
         let told = told.ok_or_else(|| Failure::new(Code::Unreachable, "the engine has no numbers of it"))?;
         let cpu = told.cpu_stats.and_then(|cpu| cpu.cpu_usage?.total_usage).unwrap_or_default();
+        let counted = told.blkio_stats.and_then(|disks| disks.io_service_bytes_recursive);
+        let io = counted.map(|counted| {
+            let of = |op: &str| {
+                let found = counted
+                    .iter()
+                    .filter(|entry| entry.op.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(op)));
+                found.filter_map(|entry| entry.value).fold(0, u64::saturating_add)
+            };
+            DiskUse { read: of("read"), written: of("write") }
+        });
+        let network = told.networks.map(|networks| NetworkUse {
+            received: networks.values().filter_map(|one| one.rx_bytes).fold(0, u64::saturating_add),
+            sent: networks.values().filter_map(|one| one.tx_bytes).fold(0, u64::saturating_add),
+        });
         Ok(Stats {
+            io,
+            network,
             cpu: Millis(cpu / 1_000_000),
             memory: told.memory_stats.and_then(|memory| memory.usage).unwrap_or_default(),
             processes: told.pids_stats.and_then(|pids| pids.current).unwrap_or_default() as u32,

@@ -1,16 +1,27 @@
 //! What an image is built from: a directory as one stream, without what its `.dockerignore` names.
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use futures_util::Stream;
+use rustix::fs::OFlags;
 use tokio::sync::mpsc;
+use wharf_boundary::{Dir, Kind};
 use wharf_model::{Code, Failure};
 
 /// How many pieces of the stream wait for the engine at most.
-const AHEAD: usize = 16;
+const MAX_QUEUED_CHUNKS: usize = 16;
 /// How large a piece is.
-const PIECE: usize = 64 << 10;
+const CHUNK_LEN: usize = 64 << 10;
+
+/// The file that says what stays out of an image, and how long it may be.
+const LIST: &str = ".dockerignore";
+const MAX_LIST_LEN: u64 = 1 << 20;
+/// How many entries a directory may have.
+const MAX_DIR_ENTRIES: usize = 1 << 20;
 
 /// A directory to build from, and the file in it that says how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +53,10 @@ impl Context {
 
     /// The stream. It is made as it is read.
     pub(crate) fn stream(&self) -> impl Stream<Item = io::Result<bytes::Bytes>> + Send + 'static {
-        let (pieces, stream) = mpsc::channel(AHEAD);
+        let (pieces, stream) = mpsc::channel(MAX_QUEUED_CHUNKS);
         let (dir, file) = (self.dir.clone(), self.file.clone());
         tokio::task::spawn_blocking(move || {
-            let mut out = io::BufWriter::with_capacity(PIECE, Pieces(pieces.clone()));
+            let mut out = io::BufWriter::with_capacity(CHUNK_LEN, Pieces(pieces.clone()));
             if let Err(error) = pack(&dir, &file, &mut out).and_then(|()| out.flush()) {
                 // Whoever reads is gone, or is told.
                 let _ = pieces.blocking_send(Err(error));
@@ -70,32 +81,58 @@ impl Write for Pieces {
     }
 }
 
-/// Packs a directory. Links stay links: nothing outside of it is read.
+/// Packs a directory. Links stay links: nothing outside of it is read, and nothing but regular files is opened.
 fn pack(dir: &Path, file: &str, out: impl Write) -> io::Result<()> {
-    let ignored = Ignored::read(dir);
+    let top = Dir::open(dir)?;
+    let ignored = Ignored::read(&top)?;
     let mut tar = tar::Builder::new(out);
     tar.follow_symlinks(false);
     let mut open = vec![PathBuf::new()];
     while let Some(below) = open.pop() {
-        for entry in std::fs::read_dir(dir.join(&below))? {
-            let entry = entry?;
-            let (path, kind) = (below.join(entry.file_name()), entry.file_type()?);
+        let here = if below.as_os_str().is_empty() { top.try_clone()? } else { top.dir(&below)? };
+        let named = |path: &Path, error: io::Error| {
+            io::Error::new(error.kind(), format!("cannot pack {}: {error}", path.display()))
+        };
+        let entries = here.entries(MAX_DIR_ENTRIES + 1)?;
+        if entries.len() > MAX_DIR_ENTRIES {
+            return Err(named(&below, io::ErrorKind::FileTooLarge.into()));
+        }
+        for (name, kind) in entries {
+            let path = below.join(&name);
             if ignored.has(&path) && path != Path::new(file) {
                 // What is taken back in may be deeper.
-                if kind.is_dir() && ignored.takes_back {
+                if kind == Kind::Directory && ignored.takes_back {
                     open.push(path);
                 }
                 continue;
             }
-            if kind.is_dir() {
-                tar.append_dir(&path, dir.join(&path))?;
-                open.push(path);
-            } else if kind.is_file() || kind.is_symlink() {
-                tar.append_path_with_name(dir.join(&path), &path)?;
-            }
+            let packed = match kind {
+                Kind::Directory => {
+                    open.push(path.clone());
+                    here.dir(&name).and_then(|inner| append_dir(&mut tar, &path, &inner))
+                }
+                Kind::File => here.open_file(&name).and_then(|mut file| tar.append_file(&path, &mut file)),
+                // The archive reads a link, and nothing behind it.
+                Kind::Link => append_link(&mut tar, &path, &here, &name),
+                Kind::Socket | Kind::Other => Ok(()),
+            };
+            packed.map_err(|error| named(&path, error))?;
         }
     }
     tar.finish()
+}
+
+fn append_dir(tar: &mut tar::Builder<impl Write>, path: &Path, dir: &Dir) -> io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_metadata(&File::from(dir.as_fd().try_clone_to_owned()?).metadata()?);
+    tar.append_data(&mut header, path, io::empty())
+}
+
+fn append_link(tar: &mut tar::Builder<impl Write>, path: &Path, dir: &Dir, name: &OsStr) -> io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    let link = dir.open_beneath(name, OFlags::PATH | OFlags::NOFOLLOW)?;
+    header.set_metadata(&File::from(link).metadata()?);
+    tar.append_link(&mut header, path, Path::new(&dir.link_target(name)?))
 }
 
 /// The patterns of a `.dockerignore`, in order; the last one that fits decides.
@@ -106,8 +143,15 @@ struct Ignored {
 }
 
 impl Ignored {
-    fn read(dir: &Path) -> Self {
-        Self::parse(&std::fs::read_to_string(dir.join(".dockerignore")).unwrap_or_default())
+    /// What a project's list says. One that cannot be read is an error: what it names must not go out.
+    fn read(dir: &Dir) -> io::Result<Self> {
+        match dir.read_beneath(LIST, MAX_LIST_LEN) {
+            Ok(text) => Ok(Self::parse(&String::from_utf8_lossy(&text))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && dir.kind(LIST)?.is_none() => {
+                Ok(Self::default())
+            }
+            Err(error) => Err(io::Error::new(error.kind(), format!("cannot read {LIST}: {error}"))),
+        }
     }
 
     fn parse(text: &str) -> Self {
@@ -189,6 +233,49 @@ mod tests {
         std::fs::write(root.join("other.docker"), "FROM scratch\n").unwrap();
         assert_eq!(Context::of(&root).unwrap().file, "Dockerfile");
         assert_eq!(Context::of(&root.join("other.docker")).unwrap().file, "other.docker");
+    }
+
+    /// What comes of packing a directory within a deadline: what waits for ever, or reads without end, fails.
+    fn packed(root: &Path) -> io::Result<Vec<u8>> {
+        let (done, answer) = std::sync::mpsc::channel();
+        let root = root.to_owned();
+        std::thread::spawn(move || {
+            let mut packed = Vec::new();
+            let _ = done.send(pack(&root, "Dockerfile", &mut packed).map(|()| packed));
+        });
+        answer.recv_timeout(std::time::Duration::from_secs(20)).expect("it waits for ever")
+    }
+
+    #[test]
+    fn a_list_of_what_stays_out_is_a_file_of_the_project() {
+        let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (root, list) = (dir.path(), dir.path().join(".dockerignore"));
+        for file in ["Dockerfile", "secret", "list"] {
+            std::fs::write(root.join(file), "secret\n").unwrap();
+        }
+        std::fs::write(elsewhere.path().join("list"), "secret\n").unwrap();
+        // Without the list what must stay out would go to the engine.
+        assert!(std::process::Command::new("mkfifo").arg(&list).status().unwrap().success());
+        packed(root).unwrap_err();
+        for target in [elsewhere.path().join("list"), "/dev/zero".into(), "/dev/tty".into(), "..".into()] {
+            std::fs::remove_file(&list).unwrap();
+            std::os::unix::fs::symlink(&target, &list).unwrap();
+            packed(root).unwrap_err();
+        }
+        std::fs::remove_file(&list).unwrap();
+        std::fs::File::create(&list).unwrap().set_len(1 << 40).unwrap();
+        packed(root).unwrap_err();
+        std::fs::remove_file(&list).unwrap();
+        std::os::unix::fs::symlink("list", &list).unwrap();
+        let bytes = packed(root).unwrap();
+        let mut archive = tar::Archive::new(bytes.as_slice());
+        let mut names: Vec<String> = archive
+            .entries()
+            .unwrap()
+            .map(|entry| entry.unwrap().path().unwrap().display().to_string())
+            .collect();
+        names.sort();
+        assert_eq!(names, [".dockerignore", "Dockerfile", "list"], "a link inside the project is followed");
     }
 
     #[test]

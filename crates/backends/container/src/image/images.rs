@@ -43,7 +43,7 @@ impl Environment for Images {
         let place = self.places.iter().find(|place| place.options.flavour.name() == name);
         let place = place
             .ok_or_else(|| Failure::new(Code::Unsupported, format!("the backend {name} has no images")))?;
-        let engine = place.engine().await?;
+        let engine = place.engine_of(container.engine.as_ref()).await?;
         let image =
             Box::pin(image::ensure(&engine, container, &place.owner()?.build_labels(), progress)).await?;
         Ok(vec![format!("the image {} of {name}", image.id)])

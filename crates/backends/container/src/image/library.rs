@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use bollard::errors::Error;
 use bollard::query_parameters::{ListImagesOptionsBuilder, RemoveImageOptionsBuilder};
 use wharf_backend::{Library, Publisher, Result};
-use wharf_model::{Code, Failure, ImageSummary, Millis, Published, Ticket};
+use wharf_model::{Code, EngineVariables, Failure, ImageSummary, Millis, Published, Ticket};
 
 use crate::engine::Engine;
 use crate::place::Place;
 
 /// How long an engine may take to list its images, or to remove one: disks have their say in that.
-const WORK: Duration = Duration::from_secs(60);
+const IMAGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How an engine calls what has no name.
 const NAMELESS: &str = "<none>:<none>";
 
@@ -21,8 +21,9 @@ impl Place {
     async fn listed(&self, engine: &Engine) -> Result<Vec<ImageSummary>> {
         let owner = self.owner()?;
         let options = ListImagesOptionsBuilder::default().build();
-        let images =
-            engine.within(WORK, "a list of images", engine.docker.list_images(Some(options))).await?;
+        let images = engine
+            .within(IMAGE_TIMEOUT, "a list of images", engine.docker.list_images(Some(options)))
+            .await?;
         let mut needed: HashMap<String, u32> = HashMap::new();
         for image in engine.images_in_use().await? {
             *needed.entry(image).or_default() += 1;
@@ -49,13 +50,18 @@ impl Place {
 
 #[async_trait]
 impl Library for Place {
-    async fn images(&self) -> Result<Vec<ImageSummary>> {
-        let engine = self.engine().await?;
+    async fn images(&self, caller: Option<&EngineVariables>) -> Result<Vec<ImageSummary>> {
+        let engine = self.engine_of(caller).await?;
         self.listed(&engine).await
     }
 
-    async fn prune(&self, all: bool, dry_run: bool) -> Result<Vec<ImageSummary>> {
-        let engine = self.engine().await?;
+    async fn prune(
+        &self,
+        caller: Option<&EngineVariables>,
+        all: bool,
+        dry_run: bool,
+    ) -> Result<Vec<ImageSummary>> {
+        let engine = self.engine_of(caller).await?;
         let mut listed = self.listed(&engine).await?;
         listed.retain(|image| image.ours && image.containers == 0 && (all || image.names.is_empty()));
         if dry_run {
@@ -86,12 +92,12 @@ impl Library for Place {
         Ok(removed)
     }
 
-    async fn remove(&self, name: &str) -> Result<()> {
+    async fn remove(&self, caller: Option<&EngineVariables>, name: &str) -> Result<()> {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:/@".contains(&byte);
         if name.is_empty() || !name.bytes().all(legal) || name.contains("..") {
             return Err(Failure::new(Code::Invalid, format!("{name:?} is no image's name")));
         }
-        let engine = self.engine().await?;
+        let engine = self.engine_of(caller).await?;
         take_away(&engine, name).await
     }
 }
@@ -99,9 +105,13 @@ impl Library for Place {
 /// Removes an image, unless a container needs it.
 async fn take_away(engine: &Engine, name: &str) -> Result<()> {
     let options = RemoveImageOptionsBuilder::default().force(false).build();
-    let asked = tokio::time::timeout(WORK, engine.docker.remove_image(name, Some(options), None)).await;
+    let asked =
+        tokio::time::timeout(IMAGE_TIMEOUT, engine.docker.remove_image(name, Some(options), None)).await;
     let asked = asked.map_err(|_| {
-        Failure::new(Code::Unreachable, format!("the engine did not remove the image {name} within {WORK:?}"))
+        Failure::new(
+            Code::Unreachable,
+            format!("the engine did not remove the image {name} within {IMAGE_TIMEOUT:?}"),
+        )
     })?;
     match asked {
         Ok(_) => Ok(()),

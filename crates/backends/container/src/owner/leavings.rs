@@ -7,27 +7,32 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use wharf_backend::Result;
-use wharf_local::held;
-use wharf_model::{Home, SessionId, Ticket};
+use wharf_boundary::Dir;
+use wharf_model::{SessionId, Ticket};
 
-use crate::engine::endpoint::Endpoint;
 use crate::place::Place;
-use crate::private::Private;
+use crate::private::{Private, is_kept};
+use crate::rooms::Rooms;
 
 /// When it is tried to take a container away whose session is over.
-const AGAIN: [Duration; 4] =
+const REMOVE_RETRY_DELAYS: [Duration; 4] =
     [Duration::ZERO, Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
 
 /// How long an engine may go on making a container that was asked for by one who is gone.
-const UNDER_WAY: Duration = Duration::from_secs(120);
+const CREATE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What stands in a session's directory until its container is known to be gone: the run that it was made for.
 const LEFT: &str = "left";
+/// Longer than any number of a run.
+const MAX_NOTE_LEN: u64 = 64;
 
 impl Place {
     /// Takes the container of a session that was found over away, and has nobody wait for it. Also where this daemon dies
     /// before that: the next one finds it noted.
     pub(crate) fn clear_up(self: &Arc<Self>, ticket: &Ticket) {
+        if is_kept(ticket) {
+            return;
+        }
         let (place, ticket) = (Arc::clone(self), ticket.clone());
         let note = ticket.dir.as_path().join(LEFT);
         if let Err(error) = fs::write(&note, ticket.run.to_string()) {
@@ -43,7 +48,7 @@ impl Place {
     /// Takes the container of a session that is over away. An engine that is silent for a while is asked again; one that
     /// stays so finds it left when it is next used.
     pub(crate) async fn take_away(&self, ticket: &Ticket) {
-        for wait in AGAIN {
+        for wait in REMOVE_RETRY_DELAYS {
             tokio::time::sleep(wait).await;
             match self.remove(ticket).await {
                 // One that was asked for and is not there yet may still come.
@@ -59,8 +64,9 @@ impl Place {
     /// Looks once, and has nobody wait for it, for containers of sessions that ended while nobody was there. Where no
     /// session is over, no engine is asked.
     pub(crate) fn look_back(self: &Arc<Self>, tickets: &[Ticket]) {
-        let is_over =
-            |ticket: &&Ticket| ticket.spec.adopt.is_none() && ticket.dir.as_path().join(Home::EXIT).exists();
+        let is_over = |ticket: &&Ticket| {
+            ticket.spec.adopt.is_none() && !is_kept(ticket) && Rooms::of(ticket.dir.as_path()).has_record()
+        };
         let over: Vec<Ticket> = tickets.iter().filter(is_over).cloned().collect();
         if self.looked_back.swap(true, Ordering::Relaxed) {
             return;
@@ -87,7 +93,7 @@ impl Place {
                 // Mostly none: a container goes with its session where somebody is there.
                 for ticket in over.iter().filter(|ticket| left.contains(&ticket.id)) {
                     // The record of an earlier run says nothing of this one.
-                    if held::read_exit(ticket.dir.as_path(), ticket.run).is_none() {
+                    if Rooms::of(ticket.dir.as_path()).record(ticket.run).is_none() {
                         continue;
                     }
                     place.take_away(ticket).await;
@@ -98,10 +104,7 @@ impl Place {
 
     /// The sessions of which an engine has a container.
     async fn left_at(&self, address: Option<String>) -> Result<HashSet<SessionId>> {
-        let engine = match address {
-            Some(address) => self.engine_at(&Endpoint::named(address, "a session's ticket")).await?,
-            None => self.engine().await?,
-        };
+        let engine = self.engine_named(address.as_deref()).await?;
         let owner = self.owner()?;
         let listed = engine.containers(&owner.selector()).await?;
         Ok(listed.iter().filter_map(|container| owner.session(&container.labels)).collect())
@@ -111,11 +114,11 @@ impl Place {
 /// Whether a start was cut off so short ago that the engine may still be at it.
 fn may_be_made(ticket: &Ticket) -> bool {
     let asked = SystemTime::UNIX_EPOCH + Duration::from_millis(ticket.created.0);
-    ticket.started.0 == 0 && asked.elapsed().is_ok_and(|since| since < UNDER_WAY)
+    ticket.started.0 == 0 && asked.elapsed().is_ok_and(|since| since < CREATE_TIMEOUT)
 }
 
 /// Whether the container of this very run may be left.
 fn is_noted(ticket: &Ticket) -> bool {
-    let noted = fs::read_to_string(ticket.dir.as_path().join(LEFT));
-    noted.is_ok_and(|run| run == ticket.run.to_string())
+    let noted = Dir::open(ticket.dir.as_path()).and_then(|dir| dir.read(LEFT, MAX_NOTE_LEN));
+    noted.is_ok_and(|run| run == ticket.run.to_string().as_bytes())
 }

@@ -2,40 +2,113 @@
 
 use std::path::Path;
 
-use wharf_model::Home;
+use wharf_backend::Result;
+use wharf_model::SessionId;
 
 use crate::engine::Engine;
-use crate::owner::Owner;
+use crate::engine::inspect::Listed;
+use crate::owner::{Owner, container_name, stays};
+use crate::rooms::Rooms;
 
 /// States in which nothing of a container runs, in the words of either engine.
 const OVER: &[&str] = &["created", "configured", "exited", "stopped", "dead"];
 
-/// Takes away what was made here for sessions that are over, or are no more. One that runs is left alone, and named where
-/// its session is not known: the directory may only be out of sight. Returns how many were taken away.
-pub(crate) async fn clear(engine: &Engine, owner: &Owner, sessions: &Path) -> u32 {
-    let listed = match engine.containers(&owner.selector()).await {
-        Ok(listed) => listed,
-        Err(failure) => {
-            tracing::debug!(%failure, "containers without a session cannot be looked for");
-            return 0;
-        }
-    };
-    let mut removed = 0;
-    for container in listed {
-        let Some(session) = owner.session(&container.labels) else { continue };
-        let home = sessions.join(session.as_str());
-        let (known, over) = (home.exists(), OVER.contains(&container.state.as_str()));
-        if !over && !known {
-            tracing::warn!(%session, container = container.id, "a container runs whose session is not known");
-        }
-        // A directory without an exit record may be a start that is under way.
-        if !over || !sessions.exists() || (known && !home.join(Home::EXIT).exists()) {
-            continue;
-        }
-        match engine.remove(&container.id).await {
-            Ok(()) => removed += 1,
-            Err(failure) => tracing::warn!(%session, %failure, "a container without a session is left"),
+/// A container that is nobody's any more.
+pub(crate) struct Orphan {
+    pub(crate) session: SessionId,
+    pub(crate) container: String,
+    pub(crate) what: Verdict,
+}
+
+/// What is to become of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Its session is over, and it does not run.
+    Ended,
+    /// Its session is no more, and it does not run.
+    Unknown,
+    /// It runs, and its session is not known: the directory may only be out of sight.
+    Doubtful,
+}
+
+impl Verdict {
+    pub(crate) fn why(self) -> &'static str {
+        match self {
+            Self::Ended => "its session is over",
+            Self::Unknown => "nobody knows its session",
+            Self::Doubtful => "it runs, and nobody here knows its session",
         }
     }
-    removed
+}
+
+/// Looks for containers that were made here for sessions that are over, or are no more.
+pub(crate) async fn look(engine: &Engine, owner: &Owner, sessions: &Path) -> Result<Vec<Orphan>> {
+    let listed = engine.containers(&owner.selector()).await?;
+    let of = |container: Listed| {
+        let session = owner.session(&container.labels)?;
+        // An image that somebody made of a session's container has its labels, and so has all that is made of that one.
+        if !container.is_called(&container_name(&session)) {
+            return None;
+        }
+        let what = judge(&container, &session, sessions)?;
+        Some(Orphan { session, container: container.id, what })
+    };
+    Ok(listed.into_iter().filter_map(of).collect())
+}
+
+fn judge(container: &Listed, session: &SessionId, sessions: &Path) -> Option<Verdict> {
+    let home = sessions.join(session.as_str());
+    let (known, over) = (home.exists(), OVER.contains(&container.state.as_str()));
+    if !sessions.exists() || (known && stays(&container.labels)) {
+        return None;
+    }
+    match (known, over) {
+        (false, false) => Some(Verdict::Doubtful),
+        (false, true) => Some(Verdict::Unknown),
+        // A directory without an exit record may be a start that is under way.
+        (true, true) if Rooms::of(&home).has_record() => Some(Verdict::Ended),
+        (true, _) => None,
+    }
+}
+
+/// Takes away what is nobody's beyond doubt. One that runs is left alone, and named.
+pub(crate) async fn clear(engine: &Engine, owner: &Owner, sessions: &Path) {
+    let orphans = match look(engine, owner, sessions).await {
+        Ok(orphans) => orphans,
+        Err(failure) => {
+            tracing::debug!(%failure, "containers without a session cannot be looked for");
+            return;
+        }
+    };
+    for Orphan { session, container, what } in orphans {
+        if what == Verdict::Doubtful {
+            tracing::warn!(%session, container, "a container runs whose session is not known");
+        } else if let Err(failure) = engine.remove(&container).await {
+            tracing::warn!(%session, %failure, "a container without a session is left");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engines_word_is_kept_until_there_is_a_record_that_can_be_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let session: SessionId = "0123456789abcdef".parse().unwrap();
+        let home = dir.path().join(session.as_str());
+        let judged = |state: &str| {
+            let listed = serde_json::json!({ "Id": "a", "State": state, "Labels": {}, "Names": null });
+            judge(&serde_json::from_value(listed).unwrap(), &session, dir.path())
+        };
+        assert_eq!((judged("exited"), judged("running")), (Some(Verdict::Unknown), Some(Verdict::Doubtful)));
+        Rooms::of(&home).furnish(1, false).unwrap();
+        assert_eq!(judged("exited"), None, "a start that is under way");
+        let record = home.join("room/exit.json");
+        std::fs::File::create(&record).unwrap().set_len(6 << 30).unwrap();
+        assert_eq!(judged("exited"), None, "a file that the session put there is no record");
+        std::fs::write(&record, r#"{"code":0,"reason":"exited"}"#).unwrap();
+        assert_eq!((judged("exited"), judged("running")), (Some(Verdict::Ended), None));
+    }
 }

@@ -1,7 +1,7 @@
 //! What is heard of an agent: from its terminal, its stream, its record and itself.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use wharf_agents::StreamJson;
 use wharf_model::{Offset, Source, State};
@@ -15,18 +15,15 @@ use crate::attend::record::{self, Record};
 use crate::attend::signals;
 use crate::attend::view::News;
 
-/// How long an answer of the terminal may take to be typed.
-const ANSWER: Duration = Duration::from_secs(1);
-
 impl Attendant {
     /// Begins to follow what the agent says by itself: in a stream of JSON, or in the record that it keeps.
     pub(super) async fn listen(&mut self) {
-        let (profile, ticket) = (&self.attention.profile, self.handle.ticket());
+        let (profile, ticket) = (&self.attention.profile(), self.handle.ticket());
         if !self.tty && profile.streams(&ticket.spec.argv) {
             self.stream = Some(StreamJson::new(Arc::clone(profile)));
         }
         let since = record::since(if ticket.started.0 > 0 { ticket.started } else { ticket.created });
-        let found = transcript(&self.shared, &self.handle, profile, since).await;
+        let found = transcript(&self.shared, &self.handle, &self.attention, since).await;
         self.record = found.map(Record::new);
     }
 
@@ -50,6 +47,18 @@ impl Attendant {
         self.told(offset, told.unwrap_or_default());
     }
 
+    /// What the agent wrote down last, before it ended.
+    pub(super) async fn record_ended(&mut self) {
+        if self.handle.is_over()
+            && let Some(record) = &mut self.record
+            && let Some(conversation) = record.finish(&self.attention).await
+        {
+            self.shared.update(&self.handle, |session| {
+                session.conversation.get_or_insert(conversation);
+            });
+        }
+    }
+
     fn told(&mut self, offset: Offset, told: Vec<wharf_agents::Told>) {
         for told in told {
             if let Err(failure) = self.attention.events.add(offset, "stream", &told.kind, told.data) {
@@ -67,15 +76,8 @@ impl Attendant {
         }
     }
 
-    pub(super) async fn heard(&mut self, news: News) {
-        let alone = self.status.attached == 0 && self.tty && self.answers;
-        if let Some(connection) = self.connection.as_ref().filter(|_| alone && !news.replies.is_empty()) {
-            let typed = tokio::time::timeout(ANSWER * 2, connection.write(&news.replies, ANSWER)).await;
-            self.attention.typed_now();
-            if !matches!(typed, Ok(Ok(()))) {
-                tracing::debug!(session = %self.handle.id, "an answer of the terminal was not taken");
-            }
-        }
+    pub(super) fn heard(&mut self, news: News) {
+        self.owe(&news);
         for (offset, signal) in news.signals {
             let Some((kind, data)) = self.event(&signal) else { continue };
             if let Err(failure) = self.attention.events.add(offset, "terminal", kind, data) {
@@ -88,8 +90,9 @@ impl Attendant {
     fn event(&mut self, signal: &Signal) -> Option<(&'static str, serde_json::Value)> {
         if let Signal::Title(title) = signal {
             let look = wharf_agents::Look { title, ..Default::default() };
-            self.turned |=
-                self.attention.profile.recognise(&look).iter().any(|found| found.state == State::Working);
+            let (profile, budget) = (self.attention.profile(), self.attention.budget());
+            let findings = budget.look(|| profile.recognise(&look));
+            self.turned |= findings.iter().any(|found| found.state == State::Working);
             // A spinner in the title turns many times a second.
             let words: String = title.chars().filter(|c| c.is_alphanumeric() || *c == ' ').collect();
             let words = words.trim().to_owned();

@@ -6,21 +6,22 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use wharf_model::{Report, Source, State};
 
-use super::{Attendant, PACE};
+use super::{Attendant, PUBLISH_INTERVAL};
 use crate::attend::answer;
 use crate::attend::attention::lock;
 use crate::attend::judge::Saying;
-use crate::attend::seen::Seen;
+use crate::attend::proof::READS;
+use crate::attend::seen::{OpenLine, Seen};
 use crate::attend::view::View;
 use crate::platform;
 use crate::shared::now;
 
 /// What weighs this much is the program's own report of its state: OSC 7501.
-const FIRM: u32 = 80;
+const STATUS_REPORT_WEIGHT: u32 = 80;
 /// What weighs no more than this is a title, which stands until it is changed.
-const TITLE: u32 = 60;
+const TITLE_WEIGHT: u32 = 60;
 /// How long a program may say that it is drawing before it is not believed.
-const DRAWING: Duration = Duration::from_millis(150);
+const DRAWING_TIMEOUT: Duration = Duration::from_millis(150);
 
 impl Attendant {
     /// Looks, weighs and publishes. Returns when to weigh again.
@@ -32,23 +33,44 @@ impl Attendant {
         self.tidings();
         let at = Instant::now();
         // A program that is just drawing says so: what stands there meanwhile is no screen. But it may forget to end.
-        if view.screen.modes().synchronized && view.still.elapsed() < DRAWING && self.seen {
-            return Some(at + PACE);
+        if view.screen.modes().synchronized && view.still.elapsed() < DRAWING_TIMEOUT && self.seen {
+            return Some(at + PUBLISH_INTERVAL);
         }
         self.seen = true;
         self.foreground = session.pid.filter(|_| self.tty).and_then(platform::foreground);
         let sight = view.sight();
         let look = sight.look(self.foreground);
-        let profile = &self.attention.profile;
-        let mut findings = profile.recognise(&look);
-        if findings.is_empty() && self.foreground.is_some_and(|foreground| foreground.reads) {
-            findings.push(wharf_agents::Finding {
-                state: State::Idle,
+        let (profile, budget) = (self.attention.profile(), self.attention.budget());
+        let exceeded = budget.is_exceeded();
+        let (mut findings, question, composer, failed) = budget.look(|| {
+            let (question, composer) = (profile.question(&look), profile.composer(&look));
+            (profile.recognise(&look), question, composer, profile.failed_turn(&look))
+        });
+        let question = self.unless_main_prompt(&look, question, &mut findings);
+        if let Some(finding) = budget.finding(&profile) {
+            if !exceeded {
+                tracing::warn!(session = %self.handle.id, profile = profile.name, "{}", finding.evidence);
+            }
+            // What the others make of half a look is no evidence, and must not outlast it.
+            findings = vec![finding];
+        }
+        if findings.is_empty()
+            && let Some(reads) = self.foreground.and_then(|foreground| foreground.reads)
+        {
+            // One that was never seen to wait for input may never do so: then it just runs.
+            self.has_read |= reads;
+            let (state, evidence) = if reads {
+                (State::Idle, "it waits for input from its terminal")
+            } else {
+                (State::Working, "it does not wait for input")
+            };
+            findings.extend(self.has_read.then(|| wharf_agents::Finding {
+                state,
                 source: Source::Process,
-                rule: "reads".to_owned(),
-                evidence: "it waits in a read of its terminal".to_owned(),
+                rule: READS.to_owned(),
+                evidence: evidence.to_owned(),
                 weight: 1,
-            });
+            }));
         }
         let turn = findings.iter().any(|finding| matches!(finding.state, State::Working | State::Asking));
         let expected = self.attention.expects_turn(std::mem::take(&mut self.turned) || turn);
@@ -57,7 +79,7 @@ impl Attendant {
             let stands = |finding: &&mut wharf_agents::Finding| {
                 finding.state == State::Idle
                     && (finding.source == Source::Screen
-                        || (finding.source == Source::Terminal && finding.weight <= TITLE))
+                        || (finding.source == Source::Terminal && finding.weight <= TITLE_WEIGHT))
             };
             for idle in findings.iter_mut().filter(stands) {
                 idle.state = State::Working;
@@ -75,11 +97,12 @@ impl Attendant {
                     rule: found.rule.clone(),
                     evidence: found.evidence.clone(),
                     movement: agree.map(|other| other.evidence.as_str()).collect::<Vec<_>>().join(" "),
-                    firm: source == Source::Terminal && found.weight >= FIRM,
+                    firm: source == Source::Terminal && found.weight >= STATUS_REPORT_WEIGHT,
                 }
             });
             self.judge.hear(source, saying, at);
         }
+        self.judge.typed(self.status.last_input);
         let before = self.judge.report().state;
         let (new, mut again) = self.judge.decide(at);
         if let Some(expected) = expected {
@@ -88,20 +111,33 @@ impl Attendant {
         if let Some(report) = new {
             self.changed(before, &report);
         }
-        let question = profile.question(&look).map(answer::question);
-        let composer = profile.composer(&look);
+        let unfinished = question.as_ref().is_some_and(|question| question.continues);
+        let declared = question.as_ref().and_then(|question| self.at_start(question));
+        let question = question.map(answer::question);
+        if let (Some(index), Some(question)) = (declared, &question) {
+            answer::at_start(&self.shared, &self.handle, &self.attention, question.clone(), index);
+        }
         let seen = Seen {
             offset: view.offset,
             generation: view.generation,
             still: view.still,
+            looked: at,
             draft: None,
             composer,
             question,
+            unfinished,
+            failed,
             report: self.judge.report().clone(),
             claims: self.judge.claims(),
+            settled: self.judge.is_settled(),
             decided: self.judge.decided().to_owned(),
             attached: self.status.attached,
             last_input: self.status.last_input,
+            line: (self.status.line_open == Some(true)).then_some(if self.status.line_kept {
+                OpenLine::Kept
+            } else {
+                OpenLine::Keys
+            }),
             rows: sight.rows,
             cursor: sight.cursor,
             paste: sight.paste,
@@ -114,11 +150,56 @@ impl Attendant {
         again
     }
 
+    /// Drops the prompt for the rest of something where it is the program's own prompt: somebody has made it look so. It is
+    /// where nobody has typed anything before it came, or where a child has just given the terminal back.
+    fn unless_main_prompt(
+        &mut self,
+        look: &wharf_agents::Look<'_>,
+        question: Option<wharf_agents::Question>,
+        findings: &mut Vec<wharf_agents::Finding>,
+    ) -> Option<wharf_agents::Question> {
+        // A command that owns its terminal and is just not waiting may be about to ask for the rest of a line.
+        self.lent |= self.foreground.is_some_and(|owner| !owner.own);
+        let row = look.rows.get(look.cursor.0).map_or("", String::as_str);
+        let before: String = row.chars().take(look.cursor.1).collect();
+        let Some(question) = question.as_ref().filter(|question| question.continues) else {
+            self.lent &= look.foreground != Some(true) || before.trim().is_empty();
+            return question;
+        };
+        let lent = std::mem::take(&mut self.lent);
+        let mut main = lock(&self.attention.main_prompt);
+        let untouched = self.connection.is_some() && self.status.last_input.is_none();
+        if untouched || lent {
+            *main = Some(before.clone());
+        }
+        if *main != Some(before) {
+            return Some(question.clone());
+        }
+        let rule = format!("question.{}", question.name);
+        findings.retain(|finding| finding.rule != rule);
+        None
+    }
+
+    /// The choice to take of a dialog at the agent's start, where the user has those answered. Each is answered once a run.
+    fn at_start(&self, question: &wharf_agents::Question) -> Option<usize> {
+        let index = question.startup_choice().filter(|_| self.handle.ticket().spec.answer_startup)?;
+        let once = (self.handle.session().run, question.name.clone());
+        let mut answered = lock(&self.attention.startup);
+        if answered.contains(&once) {
+            return None;
+        }
+        answered.push(once);
+        Some(index)
+    }
+
     /// What somebody else than us has typed and not submitted.
     fn draft(&mut self, before: &str) -> Option<String> {
         let ours = *lock(&self.attention.typed);
         let typed = self.status.last_input.filter(|at| *at > ours);
-        self.prompt.draft(before, typed.map(|at| now().0.saturating_sub(at.0)), Instant::now())
+        // At a prompt whose keys we know, what was typed tells more than what is seen. Keys of an agent are no line.
+        let profile = self.attention.profile();
+        let line = self.status.line_open.filter(|_| !profile.attend && !profile.keys.clear.is_empty());
+        self.prompt.draft(before, line, typed.map(|at| now().0.saturating_sub(at.0)), Instant::now())
     }
 
     /// Publishes a new state.

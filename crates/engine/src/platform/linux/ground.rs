@@ -1,3 +1,5 @@
+//! Puts directories of an instance apart on a disk that would look past freshly deleted ones.
+
 use std::io;
 use std::path::Path;
 

@@ -6,14 +6,17 @@ use landlock::{
 };
 use wharf_model::{Code, Failure, Text};
 
+use super::held::held;
 use crate::rules::{DEVICES, SYSTEM};
 use crate::{Result, Rules};
 
 /// Before this version a file could be cut short without any right to write it.
 const LEAST: ABI = ABI::V3;
 
-/// Keeps this process, and all that it starts, to these files. Says whether signals are kept inside as well.
-pub(super) fn restrict(rules: &Rules) -> Result<bool> {
+/// Keeps this process, and all that it starts, to these files; of terminals, to these. Says whether signals are kept inside
+/// as well.
+pub(super) fn restrict(rules: &Rules, terminals: &[Text]) -> Result<bool> {
+    let rules = &held(rules)?;
     // What a kernel of today can do beyond is taken along where it is there.
     let scoped = create(Some(Scope::Signal | Scope::AbstractUnixSocket));
     let (mut ruleset, signals) = match scoped {
@@ -30,13 +33,14 @@ pub(super) fn restrict(rules: &Rules) -> Result<bool> {
     for path in SYSTEM {
         ruleset = beneath(ruleset, &(*path).into(), read, true)?;
     }
-    for path in DEVICES {
-        ruleset = beneath(ruleset, &(*path).into(), device, true)?;
+    for path in DEVICES.iter().map(|path| Text::from(*path)).chain(terminals.iter().cloned()) {
+        ruleset = beneath(ruleset, &path, device, true)?;
     }
-    for path in &rules.read {
+    // What is below something that it may change may have become a link by now: it is covered, and not looked up again.
+    for path in rules.read.iter().filter(|path| !is_below(path, &rules.write)) {
         ruleset = beneath(ruleset, path, read, false)?;
     }
-    for path in &rules.write {
+    for path in rules.write.iter().filter(|path| !is_below(path, &rules.write)) {
         ruleset = beneath(ruleset, path, write, false)?;
     }
     if let Some(path) = &rules.temporary {
@@ -59,6 +63,11 @@ fn create(scope: Option<BitFlags<Scope>>) -> std::result::Result<landlock::Rules
     };
     let devices = files.set_compatibility(CompatLevel::BestEffort).handle_access(AccessFs::IoctlDev)?;
     devices.create()
+}
+
+/// Whether a path is below another of these.
+fn is_below(path: &Text, others: &[Text]) -> bool {
+    others.iter().any(|other| other != path && path.as_path().starts_with(other.as_path()))
 }
 
 /// Adds a rule for a path and all below it. A missing path is an error unless it may be missing.

@@ -1,18 +1,21 @@
+//! Runs inside `wharf-holder`: applies the sandbox rules to itself, then becomes the command.
+
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use rustix::thread::UnshareFlags;
-use wharf_model::{Code, Failure, Network};
+use wharf_boundary::channel;
+use wharf_model::{Code, Failure, Network, Text};
 
-use super::{calls, files, namespace, network, privileges, view};
-use crate::rules::{InForce, Namespace};
-use crate::{Result, Rules, STEP};
+use super::{calls, descriptors, files, namespace, network, own_devices, privileges, view};
+use crate::rules::{InForce, Namespace, OWN_TERMINALS};
+use crate::{BESIDE, Result, Rules, STEP};
 
-/// Runs `RULES -- COMMAND…`, or `RULES --check`, which only says whether the rules can be kept.
+/// Runs `RULES -- COMMAND…`, or `RULES --check`, which only says whether the rules can be kept, or
+/// `RULES --beside PID:START -- COMMAND…`, which joins that process of a sandbox first.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
     let (rules, rest) = match arguments.as_slice() {
@@ -33,7 +36,15 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         [check] if check == "--check" => checked(apply_or_wrap(&rules, rest)),
         [dashes, command @ ..] if dashes == "--" && !command.is_empty() => {
             match apply_or_wrap(&rules, rest) {
-                Ok(_) => told(&ran(command)),
+                Ok(_) => told(&ran(command, None)),
+                Err(failure) => told(&failure),
+            }
+        }
+        [beside, process, dashes, command @ ..]
+            if beside == BESIDE && dashes == "--" && !command.is_empty() =>
+        {
+            match apply_beside(&rules, &process.to_string_lossy()) {
+                Ok(_) => told(&ran(command, rules.temporary.as_ref())),
                 Err(failure) => told(&failure),
             }
         }
@@ -74,15 +85,46 @@ fn apply(rules: &Rules) -> Result<InForce> {
         drop(made);
     }
     let modes = own_namespaces(rules)?;
-    privileges::drop_all()?;
-    let signals = files::restrict(rules)?;
-    calls::restrict(rules.network)?;
-    Ok(InForce { signals, modes })
+    if !modes && let Some(path) = view::exposed(rules) {
+        let message =
+            format!("the sandbox would have {}, which is Wharf's own, in its reach", path.display());
+        return Err(Failure::new(Code::Unsupported, message)
+            .hint("run it in another directory, or allow user namespaces: then it can be hidden"));
+    }
+    keep_to(rules, modes)
 }
 
-/// A network of its own where it is asked for, and a closed view of the files where that can be had. Says whether it is.
+/// The same beside a process that is in a sandbox of these rules already.
+fn apply_beside(rules: &Rules, process: &str) -> Result<InForce> {
+    if rules.namespace == Namespace::Bubblewrap {
+        return Err(Failure::unsupported("a further command", "a sandbox by bubblewrap"));
+    }
+    let modes = namespace::join(process, rules.network == Network::Loopback).map_err(|error| {
+        Failure::new(Code::Unreachable, format!("the sandbox of process {process} cannot be joined: {error}"))
+    })?;
+    keep_to(rules, modes)
+}
+
+/// Gives up privileges, files, calls and descriptors. What comes now holds for all that this process starts.
+fn keep_to(rules: &Rules, own_view: bool) -> Result<InForce> {
+    // Without a view of its own, terminals of others are where its own would be.
+    let terminals: Vec<Text> = if own_view {
+        vec![OWN_TERMINALS.into()]
+    } else {
+        own_devices::terminal().map(Text::from).into_iter().collect()
+    };
+    descriptors::close_others()?;
+    privileges::drop_all()?;
+    let signals = files::restrict(rules, &terminals)?;
+    // A view of its own comes with shared memory of its own.
+    calls::restrict(rules.network, own_view)?;
+    Ok(InForce { signals, modes: own_view })
+}
+
+/// A network of its own where it is asked for, and a closed view of the files with shared memory of its own where that can be
+/// had. Says whether it is.
 fn own_namespaces(rules: &Rules) -> Result<bool> {
-    let mut flags = UnshareFlags::NEWNS;
+    let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
     if rules.network == Network::Loopback {
         flags |= UnshareFlags::NEWNET;
     }
@@ -97,15 +139,17 @@ fn own_namespaces(rules: &Rules) -> Result<bool> {
     } else if entered.is_err() {
         return Ok(false);
     }
-    let writable: Vec<PathBuf> =
-        rules.write.iter().chain(&rules.temporary).map(|path| path.as_path().to_owned()).collect();
     // Landlock holds either way; what this adds is said, or said to be missing.
-    Ok(view::close(&writable).is_ok())
+    Ok(view::close(rules).is_ok())
 }
 
 /// Becomes the command; returns only why that failed.
-fn ran(command: &[OsString]) -> Failure {
-    let error = Command::new(&command[0]).args(&command[1..]).exec();
+fn ran(command: &[OsString], temporary: Option<&Text>) -> Failure {
+    let mut ready = Command::new(&command[0]);
+    if let Some(dir) = temporary {
+        ready.env("TMPDIR", dir.as_os_str()).env(channel::VARIABLE, channel::NUMBER.to_string());
+    }
+    let error = ready.args(&command[1..]).exec();
     let code = if error.kind() == std::io::ErrorKind::NotFound {
         Code::CommandNotFound
     } else {

@@ -1,3 +1,5 @@
+//! Plans the model service's answer to a request, whatever its protocol.
+
 use std::io;
 use std::time::Duration;
 
@@ -43,7 +45,7 @@ pub(super) struct Command {
 }
 
 /// How often a slow answer brings a word.
-const BEAT: Duration = Duration::from_millis(100);
+const WORD_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Plan {
     /// What to answer in this turn.
@@ -59,10 +61,10 @@ impl Plan {
         let last = asked.users.last().filter(|_| asked.by_user).map(String::as_str).unwrap_or_default();
         match (Directive::of(last), &asked.tool) {
             (Directive::Slow(time), _) => {
-                let beats = (time.as_millis() / BEAT.as_millis()).max(1) as usize;
+                let beats = (time.as_millis() / WORD_INTERVAL.as_millis()).max(1) as usize;
                 let mut words: Vec<String> = (1..=beats).map(|beat| format!("word{turn}.{beat} ")).collect();
                 words.extend(ok);
-                Self { words, pause: BEAT, ..Self::default() }
+                Self { words, pause: WORD_INTERVAL, ..Self::default() }
             }
             (Directive::Silent(before), _) => Self { before, words: ok, ..Self::default() },
             (Directive::Tool(line), Some(tool)) => {

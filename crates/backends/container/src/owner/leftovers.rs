@@ -1,0 +1,97 @@
+//! What is left in engines by accident, for whoever asks; and what was kept on purpose, until its session is removed.
+
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
+use async_trait::async_trait;
+use wharf_backend::{Keeper, Leftover, Result};
+use wharf_local::held;
+use wharf_model::{Failure, Ticket};
+
+use crate::berth::berths;
+use crate::engine::Engine;
+use crate::engine::endpoint::Endpoint;
+use crate::owner::orphans::{self, Orphan, Verdict};
+use crate::owner::{container_name, has_mark};
+use crate::place::Place;
+use crate::private::Private;
+use crate::starting::off_thread;
+
+#[async_trait]
+impl Keeper for Place {
+    async fn forget(&self, ticket: &Ticket) -> Result<()> {
+        self.remove(ticket).await
+    }
+
+    async fn leftovers(&self, dry_run: bool) -> Result<Vec<Leftover>> {
+        // Without a mark none was ever asked for a container, and to ask would make one.
+        if !has_mark(&self.options.state) {
+            return Ok(Vec::new());
+        }
+        let mut all = Vec::new();
+        for (address, used) in self.addresses().await? {
+            // Nothing but what is told: a first use of an engine would clear up in it.
+            let found = match self.reached(&Endpoint::named(&address, "a session's ticket")).await {
+                Ok(engine) => self.left_in(&engine, dry_run).await,
+                Err(failure) => Err(failure),
+            };
+            match found {
+                Ok(found) => all.extend(found),
+                // One that is only the usual one may never have been there.
+                Err(failure) if used => all.push(unseen(&address, &failure)),
+                Err(_) => {}
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Place {
+    /// The engines that may have something of ours, and whether they are known to have been used.
+    async fn addresses(&self) -> Result<BTreeMap<String, bool>> {
+        let mut all = BTreeMap::new();
+        if let Ok(usual) = self.endpoint(None).await {
+            all.insert(usual.address, false);
+        }
+        {
+            let engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
+            all.extend(engines.iter().map(|engine| (engine.endpoint().address.clone(), true)));
+        }
+        let (sessions, name) = (self.options.sessions.clone(), self.options.flavour.name());
+        let named = off_thread(move || {
+            let homes = std::fs::read_dir(sessions).into_iter().flatten().flatten();
+            let tickets = homes.filter_map(|home| held::read_ticket(&home.path()).ok());
+            let own = tickets.filter(|ticket| ticket.backend == name);
+            own.filter_map(|ticket| Private::of(&ticket).endpoint).collect::<Vec<_>>()
+        });
+        all.extend(named.await?.into_iter().map(|address| (address, true)));
+        Ok(all)
+    }
+
+    async fn left_in(&self, engine: &Engine, dry_run: bool) -> Result<Vec<Leftover>> {
+        let (owner, sessions) = (self.owner()?, &self.options.sessions);
+        let mut all = Vec::new();
+        for Orphan { session, container, what } in orphans::look(engine, owner, sessions).await? {
+            let thing = format!("container {} of {}", container_name(&session), self.options.flavour.name());
+            let taken = match what {
+                Verdict::Doubtful => Err(what.why().to_owned()),
+                _ if dry_run => Ok(()),
+                _ => engine.remove(&container).await.map_err(|failure| failure.message),
+            };
+            all.push(match taken {
+                Ok(()) => Leftover { thing, why: what.why().to_owned(), kept: false },
+                Err(why) => Leftover { thing, why, kept: true },
+            });
+        }
+        let state = [self.options.state.as_path(), sessions];
+        for name in berths::left(engine, owner, state, &self.berths, dry_run).await? {
+            let thing = format!("container {name} of {}", self.options.flavour.name());
+            all.push(Leftover { thing, why: "no session is in it".to_owned(), kept: false });
+        }
+        Ok(all)
+    }
+}
+
+fn unseen(address: &str, failure: &Failure) -> Leftover {
+    Leftover { thing: format!("what the engine at {address} has"), why: failure.message.clone(), kept: true }
+}

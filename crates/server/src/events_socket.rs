@@ -1,0 +1,45 @@
+//! The events socket for a program that embeds the engine without the daemon.
+
+use tokio::task::JoinHandle;
+use wharf_engine::Engine;
+use wharf_holder::linux::origin;
+use wharf_model::Failure;
+
+use crate::listener::Listener;
+use crate::rights::Callers;
+use crate::sidecar;
+use crate::work::Work;
+
+/// Serves the socket that `WHARF_EVENTS` names in the sessions of an engine, with the limits that the daemon has, until it is
+/// closed or dropped. The engine's lock keeps any other from the same place.
+pub struct EventsSocket {
+    work: Work,
+    serving: Option<JoinHandle<()>>,
+}
+
+impl EventsSocket {
+    /// Listens, and serves on the runtime that this is called in.
+    pub fn open(engine: &Engine) -> Result<Self, Failure> {
+        let listener = Listener::bind(&engine.home().events_socket(), engine.clone())?;
+        origin::keep_reserve();
+        let work = Work::new();
+        let callers = Callers::new(engine.clone());
+        let serving = tokio::spawn(sidecar::serve(listener, engine.clone(), callers, work.clone()));
+        Ok(Self { work, serving: Some(serving) })
+    }
+
+    /// Ends it, and returns once nobody is served any more. Before the engine is closed.
+    pub async fn close(mut self) {
+        self.work.stop();
+        if let Some(serving) = self.serving.take() {
+            // It ends by itself, or has failed and is over too.
+            let _ = serving.await;
+        }
+    }
+}
+
+impl Drop for EventsSocket {
+    fn drop(&mut self) {
+        self.work.stop();
+    }
+}

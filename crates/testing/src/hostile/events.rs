@@ -1,0 +1,106 @@
+//! Too much, or a lie, at the socket for events: `speak MANNER [WORD]`.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Outcome;
+
+/// Bytes of a line that no event has.
+const LONG_LINE_LEN: usize = 16 << 20;
+
+/// Connections that each do it.
+const CALLERS: usize = 6;
+
+pub(super) fn speak(words: &[String]) -> Result<Outcome, String> {
+    let (manner, word) = match words {
+        [manner] => (manner.as_str(), None),
+        [manner, word] => (manner.as_str(), Some(word.clone())),
+        _ => return Err("speak MANNER [WORD]".to_owned()),
+    };
+    let mut outcome = Outcome::default();
+    match manner {
+        "brackets" => many(&mut outcome, CALLERS, || line(r#"{"v":1,"kind":"x","data":["#, "[],", "[]]}\n")),
+        "deep" => many(&mut outcome, CALLERS, || line(r#"{"v":1,"kind":"x","data":"#, "[", "\n")),
+        "endless" => many(&mut outcome, CALLERS, || line("", "x", "")),
+        "flood" => many(&mut outcome, CALLERS, || {
+            let event = "{\"v\":1,\"kind\":\"flood\",\"data\":{\"text\":\"\u{1b}]0;owned\u{7}\"}}\n";
+            event.repeat(10_000).into_bytes()
+        }),
+        "mute" => callers(&mut outcome, 400),
+        "forged" => forged(&mut outcome, &word.ok_or("speak forged ID")?),
+        other => return Err(format!("there is no manner {other:?}")),
+    }
+    Ok(outcome)
+}
+
+fn path() -> io::Result<PathBuf> {
+    std::env::var_os("WHARF_EVENTS")
+        .map(PathBuf::from)
+        .ok_or_else(|| io::Error::other("no socket for events"))
+}
+
+/// A connection that has said who it is, as a hook's would.
+fn connect(id: &str, token: &str) -> io::Result<UnixStream> {
+    let mut stream = UnixStream::connect(path()?)?;
+    stream.set_write_timeout(Some(Duration::from_secs(2)))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    writeln!(stream, "{}", json!({ "v": 1, "session": id, "token": token }))?;
+    Ok(stream)
+}
+
+fn own(name: &str) -> String {
+    std::env::var(name).unwrap_or_default()
+}
+
+fn line(head: &str, piece: &str, tail: &str) -> Vec<u8> {
+    [head, &piece.repeat(LONG_LINE_LEN / piece.len()), tail].concat().into_bytes()
+}
+
+/// Several connections that say the same, again and again.
+fn many(outcome: &mut Outcome, count: usize, text: impl Fn() -> Vec<u8>) {
+    let text = std::sync::Arc::new(text());
+    for number in 0..count {
+        let stream = connect(&own("WHARF_SESSION_ID"), &own("WHARF_TOKEN"));
+        let text = std::sync::Arc::clone(&text);
+        let began = stream.map(|mut stream| {
+            std::thread::spawn(move || {
+                loop {
+                    // One who is cut off comes back.
+                    if stream.write_all(&text).is_err() {
+                        std::thread::sleep(Duration::from_millis(100));
+                        match connect(&own("WHARF_SESSION_ID"), &own("WHARF_TOKEN")) {
+                            Ok(again) => stream = again,
+                            Err(_) => return,
+                        }
+                    }
+                }
+            });
+        });
+        outcome.note(format!("caller {number}"), began);
+    }
+}
+
+/// Connections that say nothing.
+fn callers(outcome: &mut Outcome, count: usize) {
+    let connected: Vec<UnixStream> =
+        (0..count).filter_map(|_| UnixStream::connect(path().ok()?).ok()).collect();
+    outcome.did.push(format!("{} callers", connected.len()));
+    std::mem::forget(connected);
+}
+
+/// An event in the name of another session.
+fn forged(outcome: &mut Outcome, id: &str) {
+    let told = || -> io::Result<()> {
+        let mut stream = connect(id, &own("WHARF_TOKEN"))?;
+        writeln!(stream, "{}", json!({ "v": 1, "session": id, "kind": "forged", "seq": 1, "ack": true }))?;
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer)?;
+        let answer: Value = serde_json::from_str(&answer).map_err(io::Error::other)?;
+        if answer["event"].is_u64() { Ok(()) } else { Err(io::Error::other(answer.to_string())) }
+    };
+    outcome.note(id, told());
+}
