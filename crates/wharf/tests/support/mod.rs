@@ -6,24 +6,30 @@ mod ground;
 mod pty;
 
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use wharf_backend::conformance::left_out;
 
 use ground::Ground;
 pub(crate) use ground::engine;
 pub(crate) use pty::Pty;
 
 /// How long a test waits for anything at all.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One instance in a temporary directory. Nothing of it is left when it is dropped.
 pub(crate) struct Wharf {
     /// The backend that the tests were told to run on; none where they are on this host by themselves.
     ground: Option<&'static Ground>,
     home: PathBuf,
+    /// Who runs its commands, where it is not the test's own user.
+    user: Option<u32>,
+    /// The programs, where that one can reach them.
+    programs: Option<tempfile::TempDir>,
     /// Removed with the instance, where it was made for it.
     _made: Option<tempfile::TempDir>,
 }
@@ -40,7 +46,8 @@ pub(crate) struct Ran {
 impl Wharf {
     pub(crate) fn new() -> Self {
         let made = tempfile::tempdir().expect("a temporary directory");
-        Self { ground: Ground::get(), home: made.path().to_owned(), _made: Some(made) }
+        let home = made.path().to_owned();
+        Self { ground: Ground::get(), home, user: None, programs: None, _made: Some(made) }
     }
 
     /// An instance for what only this host has, or what the test itself chooses a backend for: `WHARF_TEST_BACKEND` changes
@@ -51,9 +58,21 @@ impl Wharf {
         wharf
     }
 
+    /// An instance of another user, whose home it is. Only root can have one.
+    pub(crate) fn of_user(user: u32) -> Self {
+        if !rustix::process::geteuid().is_root() {
+            left_out("only root can become another user");
+        }
+        let mut wharf = Self::on_this_host();
+        wharf.user = Some(user);
+        wharf.programs = Some(programs_for_others());
+        std::os::unix::fs::chown(&wharf.home, Some(user), Some(user)).expect("the tests run as root");
+        wharf
+    }
+
     /// An instance in a directory that the test has chosen.
     pub(crate) fn at(home: &Path) -> Self {
-        Self { ground: Ground::get(), home: home.to_owned(), _made: None }
+        Self { ground: Ground::get(), home: home.to_owned(), user: None, programs: None, _made: None }
     }
 
     /// Whether the terminals of sessions answer applications themselves, and the engine does not.
@@ -71,16 +90,29 @@ impl Wharf {
         self.home.join(".local/state/wharf")
     }
 
+    /// A program where the instance's user can reach it: a clone may be below a home that is its owner's alone.
+    pub(crate) fn reachable(&self, built: &Path) -> PathBuf {
+        let Some(dir) = &self.programs else { return built.to_owned() };
+        let place = dir.path().join(built.file_name().expect("a program has a name"));
+        if !place.exists() {
+            std::fs::copy(built, &place).expect("a copy of the program");
+        }
+        place
+    }
+
     /// A command of the program with an environment that has nothing of this machine but the path.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
+        let mut command = Command::new(self.reachable(Path::new(env!("CARGO_BIN_EXE_wharf"))));
         command
             .env_clear()
             .env("HOME", &self.home)
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("WHARF_HOLDER", env!("CARGO_BIN_EXE_wharf-holder"))
+            .env("WHARF_HOLDER", self.reachable(Path::new(env!("CARGO_BIN_EXE_wharf-holder"))))
             .current_dir(&self.home)
             .stdin(Stdio::null());
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
         match self.ground {
             Some(ground) => ground.shape(&mut command, args, &self.home),
             None => {
@@ -193,10 +225,18 @@ impl From<Output> for Ran {
     }
 }
 
+/// A directory that everybody can reach, for programs.
+fn programs_for_others() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    dir
+}
+
 /// Waits for a condition; whether it came true.
 pub(crate) fn until(mut holds: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
-    while begun.elapsed() < PATIENCE {
+    while begun.elapsed() < TEST_TIMEOUT {
         if holds() {
             return true;
         }
@@ -219,6 +259,14 @@ pub(crate) fn lives(pid: i32) -> bool {
 /// Ends a process that the test knows to be its own.
 pub(crate) fn kill(pid: i32) {
     signal(pid, rustix::process::Signal::KILL);
+}
+
+/// Leaves the test out where a program is not here.
+pub(crate) fn needs(program: &str) {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if !std::env::split_paths(&path).any(|dir| dir.join(program).exists()) {
+        left_out(&format!("{program} is not here"));
+    }
 }
 
 /// Sends a signal to a process that the test knows to be its own.

@@ -1,3 +1,5 @@
+//! Runs a command on a pseudo-terminal for tests: types, reads, resizes.
+
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-use super::PATIENCE;
+use super::TEST_TIMEOUT;
 
 /// A terminal with a command in it, as a user has it in front of them.
 pub(crate) struct Pty {
@@ -54,10 +56,15 @@ impl Pty {
         let begun = Instant::now();
         while !self.shown().contains(text) {
             let shown = self.shown();
-            assert!(begun.elapsed() < PATIENCE, "{text:?} was never shown, but {shown:?}");
+            assert!(begun.elapsed() < TEST_TIMEOUT, "{text:?} was never shown, but {shown:?}");
             self.take(Duration::from_millis(100));
         }
         self.shown()
+    }
+
+    /// Takes in what is shown now, and waits for nothing.
+    pub(crate) fn take_in(&mut self) {
+        self.take(Duration::ZERO);
     }
 
     /// Everything that was shown so far.
@@ -101,7 +108,7 @@ impl Pty {
                 bytes = &bytes[count..];
             }
             self.take(Duration::ZERO);
-            assert!(begun.elapsed() < PATIENCE, "the terminal takes no input any more");
+            assert!(begun.elapsed() < TEST_TIMEOUT, "the terminal takes no input any more");
         }
     }
 
@@ -120,7 +127,7 @@ impl Pty {
                 self.take(Duration::ZERO);
                 return status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
             }
-            assert!(begun.elapsed() < PATIENCE, "the command does not end; it showed {:?}", self.shown());
+            assert!(begun.elapsed() < TEST_TIMEOUT, "the command does not end; it showed {:?}", self.shown());
         }
     }
 
