@@ -1,5 +1,12 @@
 //! A terminal that is attached while our own processes are killed.
 
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::ground::Ground;
 use crate::support::{Pty, kill, lives, until};
 
@@ -69,4 +76,53 @@ fn a_killed_holder_is_reconnected_to() {
         pty.until(&format!("n {next}."));
     }
     finish(&ground, pty);
+}
+
+/// Welcomes whoever connects, and hangs up. Says how many there were.
+fn welcome_and_hang_up(listener: UnixListener) -> Arc<AtomicUsize> {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let mut hello = [0; 4096];
+            if stream.read(&mut hello).is_ok() {
+                let welcome = br#"{"role":"holder","features":["exec"]}"#;
+                let mut frame = vec![128, 0, 0, 0];
+                frame.extend(&hello[4..8]);
+                frame.extend((welcome.len() as u32).to_le_bytes());
+                frame.extend(welcome);
+                let _ = stream.write_all(&frame);
+            }
+        }
+    });
+    count
+}
+
+#[test]
+fn one_who_welcomes_and_hangs_up_is_left_after_some_tries() {
+    let ground = Ground::new();
+    ground.start("one", &[], &["cat"]);
+    let dir = PathBuf::from(ground.show("one")["path"].as_str().unwrap());
+    ground.ok(&["daemon", "stop"]);
+    // We take the holder's place, in the ticket as well.
+    let (ticket, socket) = (dir.join("ticket.json"), dir.join("sock"));
+    let before = fs::read(&ticket).unwrap();
+    let mut forged: serde_json::Value = serde_json::from_slice(&before).unwrap();
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let start = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(19)).unwrap();
+    forged["holder"]["pid"] = std::process::id().into();
+    forged["holder"]["start"] = start.parse::<u64>().unwrap().into();
+    fs::write(&ticket, forged.to_string()).unwrap();
+    fs::rename(&socket, dir.join("sock.real")).unwrap();
+    let count = welcome_and_hang_up(UnixListener::bind(&socket).unwrap());
+    let mut pty = Pty::spawn(ground.command(&["attach", "one"]), (80, 24));
+    pty.until("hangs up as soon as it has answered");
+    assert_eq!(pty.end(), 7);
+    let attached = count.load(Ordering::SeqCst);
+    assert!((2..100).contains(&attached), "it connected {attached} times");
+    assert!(pty.is_cooked());
+    fs::rename(dir.join("sock.real"), &socket).unwrap();
+    fs::write(&ticket, before).unwrap();
+    assert_eq!(ground.run(&["write", "one", "hello\r"]).code, 0);
 }

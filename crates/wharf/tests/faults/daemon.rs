@@ -167,3 +167,25 @@ fn a_state_directory_that_is_deleted_is_made_again_for_a_command_that_comes_at_o
 fn is_daemon(pid: i32) -> bool {
     fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.ends_with(b"\0daemon\0run\0"))
 }
+
+#[test]
+fn the_table_of_descriptors_has_its_size_from_the_start() {
+    let ground = Ground::new();
+    ground.start("first", &[], &["cat"]);
+    let daemon = ground.daemon_pid().unwrap();
+    let limits = std::fs::read_to_string(format!("/proc/{daemon}/limits")).unwrap();
+    let limit = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let limit: u64 = limit.split_whitespace().nth(3).unwrap().parse().unwrap_or(u64::MAX);
+    let size = || -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{daemon}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("FDSize:")).unwrap();
+        line.trim().parse().unwrap()
+    };
+    // To grow it later makes whoever waits for a start wait for the kernel as well.
+    let begun = size();
+    assert!(begun >= limit.min(16 << 10), "room for {begun} of {limit}");
+    for number in 0..20 {
+        ground.start(&format!("s{number}"), &[], &["cat"]);
+    }
+    assert_eq!(size(), begun);
+}

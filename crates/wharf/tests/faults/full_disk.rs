@@ -11,14 +11,14 @@ use crate::tmpfs::{in_a_namespace, mount};
 const MIB: usize = 1 << 20;
 
 /// An instance on a disk of its own, and a file that takes all the room there.
-struct Disk {
-    ground: Ground,
+pub(crate) struct Disk {
+    pub(crate) ground: Ground,
     ballast: PathBuf,
     _root: tempfile::TempDir,
 }
 
 impl Disk {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         mount(root.path(), 8 * MIB);
         let home = root.path().join("home");
@@ -27,11 +27,11 @@ impl Disk {
     }
 
     /// Fills the disk to its last byte.
-    fn fill(&self) {
+    pub(crate) fn fill(&self) {
         fill(&self.ballast);
     }
 
-    fn free(&self) {
+    pub(crate) fn free(&self) {
         fs::remove_file(&self.ballast).unwrap();
     }
 }
@@ -85,7 +85,7 @@ fn a_full_disk_refuses_the_new_and_keeps_the_old() {
             let ran = ground.run(&[&["run", "-d", "--json"], options, &["--", "sleep", "1000"]].concat());
             assert_eq!(ran.code, 8, "{ran:#?}");
             let failure: serde_json::Value = serde_json::from_str(&ran.err).unwrap();
-            assert_eq!(failure["code"], "exhausted", "{failure}");
+            assert_eq!(failure["code"], "disk_full", "{failure}");
             assert!(failure["hint"].as_str().is_some_and(|hint| hint.contains("disk is full")), "{failure}");
         }
         assert_eq!(ground.states().len(), 2, "something was left of what was refused");
@@ -173,5 +173,112 @@ fn a_daemon_starts_on_a_full_disk_and_ends_what_it_finds() {
         ground.start("three", &[], &["sleep", "1000"]);
         let states = ground.states();
         assert_eq!((&*states["one"], &*states["two"], &*states["three"]), ("exited", "running", "running"));
+    });
+}
+
+#[test]
+fn output_that_did_not_fit_is_a_gap_after_its_holder_was_killed() {
+    in_a_namespace("full_disk::output_that_did_not_fit_is_a_gap_after_its_holder_was_killed", || {
+        for (name, options) in [("tty", &[][..]), ("pipes", &["--no-tty"])] {
+            let disk = Disk::new();
+            let (ground, mark) = (&disk.ground, Mark::new(name));
+            let script = "echo before; read x; seq 100000; echo done >> /dev/shm/$MARK; while read x; do echo \"after $x\"; done";
+            ground.start(name, &[&["-e", &mark.name()], options].concat(), &["sh", "-c", script]);
+            ground.until_log(name, "before");
+            disk.fill();
+            ground.ok(&["write", name, "go\n"]);
+            assert!(until(|| mark.has("done")), "the command stands still while the disk is full");
+            // What was dropped is known before a word of what follows is in the log.
+            let old = ground.holder(name);
+            kill(old);
+            assert!(until(|| !lives(old)));
+            disk.free();
+            // Whoever replaced it may not have signed the ticket: there was no room.
+            assert!(until(|| ground.run(&["write", name, "now\n"]).code == 0), "it was not replaced");
+            ground.until_log(name, "after now");
+            let ran = ground.run(&["logs", name]);
+            assert!(ran.err.contains("bytes are gone here, from "), "{name}: {:?}", ran.err);
+            // What is shown and what is gone is all that was printed.
+            let gone: usize = ran
+                .err
+                .lines()
+                .filter_map(|line| {
+                    let number =
+                        |word: &str| line.split(word).nth(1)?.split_whitespace().next()?.parse().ok();
+                    let (from, to): (usize, usize) = (number("from ")?, number(" to ")?);
+                    Some(to - from)
+                })
+                .sum();
+            let end = if options.is_empty() { "\r\n" } else { "\n" };
+            let typed = if options.is_empty() { "go\r\nnow\r\n" } else { "" };
+            let numbers: usize = (1..=100_000).map(|number: u32| number.to_string().len() + end.len()).sum();
+            let words = "before".len() + "after now".len() + 2 * end.len() + typed.len();
+            assert_eq!(ran.bytes.len() + gone, numbers + words, "{name}: {:?}", ran.err);
+        }
+    });
+}
+
+#[test]
+fn an_end_on_a_full_disk_is_known_to_the_next_daemon() {
+    in_a_namespace("full_disk::an_end_on_a_full_disk_is_known_to_the_next_daemon", || {
+        let disk = Disk::new();
+        let (ground, mark) = (&disk.ground, Mark::new("end"));
+        for name in ["coded", "stopped"] {
+            ground.start(name, &["-e", &mark.name()], &["sh", "-c", SCRIPT]);
+            ground.until_log(name, "ready");
+        }
+        disk.fill();
+        ground.ok(&["write", "coded", "end\r"]);
+        assert_eq!(ground.run(&["wait", "coded"]).code, 7);
+        ground.ok(&["stop", "-t", "5", "stopped"]);
+        let daemon = ground.daemon_pid().unwrap();
+        kill(daemon);
+        assert!(until(|| !lives(daemon)));
+        disk.free();
+        let states = ground.states();
+        assert_eq!((&*states["coded"], &*states["stopped"]), ("exited", "exited"));
+        let coded = ground.show("coded");
+        assert_eq!(coded["exit"]["code"], 7, "{coded}");
+        assert_eq!(coded["exit"]["reason"], "exited", "{coded}");
+        let stopped = ground.show("stopped");
+        assert_eq!(stopped["exit"]["reason"], "stopped", "{stopped}");
+        // They can be started again and removed like any other.
+        ground.ok(&["restart", "coded"]);
+        ground.until_log("coded", "ready");
+        ground.ok(&["rm", "stopped"]);
+    });
+}
+
+#[test]
+fn a_daemon_without_room_for_its_log_serves_on() {
+    in_a_namespace("full_disk::a_daemon_without_room_for_its_log_serves_on", || {
+        let disk = Disk::new();
+        let (ground, mark) = (&disk.ground, Mark::new("log"));
+        ground.start("one", &["-e", &mark.name(), "--restart", "always"], &["sh", "-c", SCRIPT]);
+        ground.until_log("one", "ready");
+        let (daemon, path) = (ground.daemon_pid().unwrap(), ground.state().join("daemon.log"));
+        // The last page of the log is full as well.
+        let page = 4096;
+        let len = fs::metadata(&path).unwrap().len() as usize;
+        let mut log = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        log.write_all(&vec![b'\n'; len.next_multiple_of(page) - len]).unwrap();
+        disk.fill();
+        // It ends, and cannot be started again: each attempt is worth a line in the log.
+        ground.ok(&["write", "one", "end\r"]);
+        let tried =
+            || ground.show("one")["detail"].as_str().is_some_and(|detail| detail.contains("restart 3 in"));
+        assert!(until(tried), "{}", ground.show("one"));
+        assert_eq!(ground.run(&["run", "-d", "--", "true"]).code, 8);
+        disk.free();
+        assert!(until(|| ground.runs("one")), "{}", ground.show("one"));
+        ground.ok(&["write", "one", "heard\r"]);
+        assert!(until(|| mark.has("heard")), "the session is deaf");
+        assert_eq!(ground.daemon_pid(), Some(daemon));
+        // Something to say, with room for it.
+        ground.ok(&["daemon", "stop"]);
+        assert!(until(|| !lives(daemon)));
+        let said = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+        assert!(said.contains("lines of this log found no room and are gone"), "{said}");
+        assert!(!said.contains("panicked") && !said.contains("task failed"), "{said}");
     });
 }

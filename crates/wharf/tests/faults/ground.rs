@@ -1,3 +1,5 @@
+//! Gives a fault test its instance, and fails it where a process is left behind.
+
 use std::fs;
 use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +12,7 @@ use serde_json::Value;
 use crate::support::{Wharf, kill, lives, signal};
 
 /// How long what was asked to go may take to be gone.
-const FAREWELL: Duration = Duration::from_secs(10);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An instance that faults are done to. Whatever they leave is found, and a test that leaves something fails.
 pub(crate) struct Ground {
@@ -109,7 +111,7 @@ impl Drop for Left {
     fn drop(&mut self) {
         let begun = Instant::now();
         let mut left = processes(&self.0);
-        while !left.is_empty() && begun.elapsed() < FAREWELL {
+        while !left.is_empty() && begun.elapsed() < EXIT_TIMEOUT {
             std::thread::sleep(Duration::from_millis(20));
             left = processes(&self.0);
         }

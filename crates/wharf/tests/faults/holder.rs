@@ -91,3 +91,25 @@ fn holder_and_daemon_killed_is_one_lost_session_and_nothing_else() {
     ground.ok(&["rm", "lost"]);
     assert_eq!(ground.run(&["show", "lost"]).code, 3);
 }
+
+#[test]
+fn what_outlives_daemon_and_holder_is_ended_and_told() {
+    let ground = Ground::new();
+    let script = "echo ready; trap '' HUP; setsid sh -c 'trap \"\" HUP; while :; do sleep 0.05; done' & \
+                  while :; do sleep 0.05; done";
+    ground.start("lost", &[], &["sh", "-c", script]);
+    ground.until_log("lost", "ready");
+    let id = ground.show("lost")["id"].as_str().unwrap().to_owned();
+    let strays =
+        || ground.processes().into_iter().filter(|pid| session_of(*pid).as_ref() == Some(&id)).count();
+    let (holder, pid) = (ground.holder("lost"), ground.pid("lost"));
+    ground.kill_daemon();
+    kill(holder);
+    assert!(until(|| !lives(holder)) && lives(pid), "the command is to outlive its holder");
+
+    assert_eq!(ground.states()["lost"], "lost");
+    assert!(until(|| strays() == 0), "{:?}", ground.processes());
+    let shown = ground.show("lost");
+    assert!(shown["exit"]["leftovers"].as_u64().is_some_and(|count| count >= 2), "{shown}");
+    assert_eq!(shown["exit"]["survivors"], 0, "{shown}");
+}

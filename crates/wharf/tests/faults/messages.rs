@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::{Ran, Wharf, kill};
+use crate::support::{Ran, Wharf, kill, until};
 
 /// The program of the fake agents, which is built beside this one's.
 fn fake_agent() -> PathBuf {
@@ -84,4 +84,6 @@ fn a_daemon_killed_at_any_point_of_a_delivery_doubles_nothing() {
     let known: usize = receipts.iter().map(|(text, _)| got.get(text).copied().unwrap_or(0)).sum();
     assert_eq!(known, got.values().sum::<usize>(), "something came that nobody sent: {got:?}");
     assert!(unknown < receipts.len() / 2, "{unknown} of {} are not known", receipts.len());
+    // Whoever cleans up after a test asks a daemon, and the last one may still be dying.
+    assert!(until(|| wharf.run(&["kill", "a"]).code == 0), "{:#?}", wharf.run(&["kill", "a"]));
 }

@@ -1,3 +1,5 @@
+//! Mounts small or read-only file systems for a fault test, in a namespace of its own.
+
 use std::path::Path;
 use std::process::Command;
 

@@ -1,3 +1,5 @@
+//! Tests attaching under load: every way out, resizes, and old terminal queries.
+
 use std::time::Duration;
 
 use rustix::process::Signal;

@@ -1,3 +1,5 @@
+//! Tests that fork bombs are ended, with and without a limit on processes.
+
 use std::time::Duration;
 
 use crate::support::{Wharf, until};

@@ -1,3 +1,5 @@
+//! Tests hundreds of sessions that are created, used and removed at once.
+
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 

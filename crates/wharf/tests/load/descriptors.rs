@@ -1,3 +1,5 @@
+//! Tests that commands inherit no descriptors but their own three.
+
 use std::process::Stdio;
 
 use crate::support::{Pty, Wharf, until};

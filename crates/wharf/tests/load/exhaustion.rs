@@ -1,3 +1,5 @@
+//! Tests what happens when descriptors or terminals run out.
+
 use std::process::Command;
 use std::time::Duration;
 

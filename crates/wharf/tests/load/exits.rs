@@ -1,3 +1,5 @@
+//! Tests commands that exit at once, and starts that fail and leave nothing.
+
 use std::process::Command;
 
 use crate::support::{Wharf, until};

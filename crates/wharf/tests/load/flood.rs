@@ -1,3 +1,5 @@
+//! Tests a large paste at a slow reader, and the stop of an endless printer.
+
 use std::time::Duration;
 
 use crate::support::{Pty, Wharf, until};

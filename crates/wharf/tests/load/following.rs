@@ -1,3 +1,5 @@
+//! Tests followers of a log against rotation, slow readers and the session's end.
+
 use std::io::Read;
 use std::process::Stdio;
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! Tests that a reused pid or a neighbour's cgroup is never signalled.
+
 use std::time::Duration;
 
 use rustix::process::Signal;

@@ -1,3 +1,5 @@
+//! Tests large, concurrent and timed-out writes to late readers.
+
 use std::time::Duration;
 
 use crate::support::{Ran, Wharf, until};

@@ -1,3 +1,5 @@
+//! Tests that two hundred sessions leave no process, descriptor, memory or file.
+
 use crate::support::{Wharf, until};
 use crate::tools::{cgroups, children, descriptors, memory, show};
 

@@ -1,3 +1,5 @@
+//! Tests the limits on memory, processors and processes where cgroups enforce them.
+
 use crate::support::{Wharf, until};
 use crate::tools::{MARK, marked, pid, show};
 
@@ -40,6 +42,33 @@ fn a_memory_bomb_is_ended_and_told() {
     assert_eq!(wharf.run(&["wait", "calm"]).code, 0);
     assert_eq!(show(&wharf, "calm")["exit"]["oom"], false);
     assert!(crate::support::is_live(&show(&wharf, "neighbour")));
+}
+
+#[test]
+fn a_child_that_is_killed_for_want_of_memory_is_told_and_the_command_lives_on() {
+    if !enforced() {
+        return;
+    }
+    let wharf = Wharf::new();
+    let eat = "my @a; while (1) { push @a, q(x) x (1 << 20) }";
+    let script =
+        format!("perl -e '{eat}'; echo first; read -r line; perl -e '{eat}'; echo second; exec sleep 1000");
+    wharf.start("one", &["--memory", "64m"], &["sh", "-c", &script]);
+    let told = || {
+        let text = wharf.ok(&["events", "one", "--kind", "oom", "--json"]);
+        let kills =
+            |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["data"]["kills"].clone();
+        text.lines().map(kills).collect::<Vec<_>>()
+    };
+    wharf.until_log("one", "first");
+    assert!(until(|| told() == [1]), "{:?}", told());
+    assert!(crate::support::is_live(&show(&wharf, "one")));
+    // What another daemon finds counted was told already; the next is news.
+    wharf.kill_daemon();
+    wharf.ok(&["write", "one", "go\n"]);
+    wharf.until_log("one", "second");
+    assert!(until(|| told() == [1, 2]), "{:?}", told());
+    assert!(crate::support::is_live(&show(&wharf, "one")));
 }
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tests that large and odd output reaches the log byte for byte.
+
 use std::process::{Command, Stdio};
 
 use crate::support::{Wharf, until};

@@ -1,3 +1,5 @@
+//! Tests restarts, timeouts, `--after` and port reservation with real commands.
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 

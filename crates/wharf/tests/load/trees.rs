@@ -1,3 +1,5 @@
+//! Tests that hostile process trees end in time, with and without cgroups.
+
 use std::time::Duration;
 
 use crate::support::{Wharf, lives, until};
@@ -6,7 +8,7 @@ use crate::tools::{
 };
 
 /// Grace and a second, as promised; the rest is what the command itself needs to start on a busy machine.
-const STOP: Duration = Duration::from_millis(2_100);
+const STOP_TIMEOUT: Duration = Duration::from_millis(2_100);
 
 fn hostile(wharf: &Wharf, name: &str, mark: &str) {
     wharf.start(name, &["-e", &format!("{MARK}={mark}")], &["perl", "-e", HOSTILE]);
@@ -22,7 +24,7 @@ fn hostile_trees_end_in_grace_and_a_second() {
         let mark = format!("hostile-{}-{round}", std::process::id());
         hostile(&wharf, "one", &mark);
         let session = show(&wharf, "one");
-        within(STOP, "a stop", || wharf.ok(&["stop", "-t", "1", "one"]));
+        within(STOP_TIMEOUT, "a stop", || wharf.ok(&["stop", "-t", "1", "one"]));
         assert_eq!(marked(&mark), Vec::<i32>::new(), "round {round} left processes");
         let exit = &show(&wharf, "one")["exit"];
         assert_eq!((&exit["reason"], &exit["survivors"]), (&"stopped".into(), &0.into()), "{exit}");
@@ -48,7 +50,7 @@ fn without_cgroups(test: &str, lines: &str) {
         hostile(&wharf, "one", &mark);
         assert_eq!(show(&wharf, "one")["scope"]["kind"], "walk");
         assert!(wharf.ok(&["show", "one"]).contains("walk of descendants"));
-        within(STOP, "a stop", || wharf.ok(&["stop", "-t", "1", "one"]));
+        within(STOP_TIMEOUT, "a stop", || wharf.ok(&["stop", "-t", "1", "one"]));
         assert_eq!(marked(&mark), Vec::<i32>::new(), "round {round} left processes");
         wharf.ok(&["rm", "one"]);
         bystander.must_live();

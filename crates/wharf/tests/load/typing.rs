@@ -1,3 +1,5 @@
+//! Tests keys: control characters, two typists, viewers, and long lines.
+
 use std::path::Path;
 
 use rustix::process::Signal;
