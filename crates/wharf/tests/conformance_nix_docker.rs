@@ -54,12 +54,14 @@ async fn the_images_own_nix_starts_the_command_elsewhere() {
     let options =
         Options { endpoint: Some(engine.endpoint()), ..Options::new(Flavour::Docker, &ground.home()) };
     let mut launch = ground.launch(&flake, "echo \"$FOO $(pwd)\"");
+    // Paths that the container makes for itself: it does not see the ground's. The host's nix looks at them too.
+    let own = ground.path("own");
     for (name, value) in &mut launch.env {
         match name.as_bytes() {
-            b"NIX_STORE_DIR" => *value = "/tmp/nix/store".into(),
-            b"NIX_STATE_DIR" => *value = "/tmp/nix/var".into(),
-            b"NIX_LOG_DIR" => *value = "/tmp/nix/log".into(),
-            b"HOME" => *value = "/tmp".into(),
+            b"NIX_STORE_DIR" => *value = own.join("store").into(),
+            b"NIX_STATE_DIR" => *value = own.join("var").into(),
+            b"NIX_LOG_DIR" => *value = own.join("log").into(),
+            b"HOME" | b"TMPDIR" => *value = "/tmp".into(),
             _ => {}
         }
     }

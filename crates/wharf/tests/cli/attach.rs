@@ -1,3 +1,5 @@
+//! Tests `wharf attach`: detaching, sizes, repainting, viewers, and the restored terminal.
+
 use rustix::process::Signal;
 
 use crate::support::{Pty, Wharf, until};
@@ -206,4 +208,19 @@ fn the_size_is_whose_the_session_says() {
     assert!(until(|| size("latest") == (60, 20)), "who types does");
     first.type_in(b"c\r");
     assert!(until(|| size("latest") == (100, 30)));
+}
+
+#[test]
+fn a_session_is_not_attached_to_itself() {
+    let wharf = Wharf::on_this_host();
+    wharf.start("one", &[], &[env!("CARGO_BIN_EXE_wharf"), "attach", "one"]);
+    let ran = wharf.run(&["wait", "--timeout", "30", "one"]);
+    let log = String::from_utf8_lossy(&wharf.log("one")).into_owned();
+    assert_eq!(ran.code, 2, "{ran:#?}\n{log}");
+    assert!(log.contains("would show it to itself"), "{log}");
+    // Another one may be, also from inside a session.
+    wharf.start("two", &[], &["sh", "-c", "echo seen; exec sleep 1000"]);
+    wharf.until_log("two", "seen");
+    wharf.start("three", &["--allow-control"], &[env!("CARGO_BIN_EXE_wharf"), "attach", "two"]);
+    wharf.until_log("three", "seen");
 }

@@ -1,3 +1,5 @@
+//! Tests `wharf cp` in both directions, through pipes, and against sandboxes.
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 

@@ -1,3 +1,5 @@
+//! Tests `wharf daemon`, `doctor` and `backends`, and that a killed daemon loses nothing.
+
 use crate::support::{Wharf, is_live};
 
 #[test]
@@ -45,4 +47,29 @@ fn doctor_finds_nothing_wrong_and_backends_has_a_default() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     let backends = wharf.json(&["backends", "--json"]);
     assert_eq!((&backends[0]["name"], &backends[0]["available"]), (&"local".into(), &true.into()));
+}
+
+#[test]
+fn places_say_what_they_can_do_and_refuse_the_rest() {
+    // It names its places.
+    let wharf = Wharf::on_this_host();
+    let places = wharf.json(&["backends", "--json"]);
+    let can = |place: &str, what: &str| {
+        let found = places.as_array().unwrap().iter().find(|found| found["name"] == place);
+        found.unwrap_or_else(|| panic!("{place} is not in {places}"))["capabilities"][what].as_bool()
+    };
+    for (place, what, claimed) in [
+        ("local", "pipes", true),
+        ("local", "images", false),
+        ("local", "isolation", false),
+        ("tmux", "pipes", false),
+        ("tmux", "answers", true),
+        ("docker", "images", true),
+        ("podman", "isolation", true),
+    ] {
+        assert_eq!(can(place, what), Some(claimed), "{place}: {what}");
+    }
+    let pipes = wharf.run(&["run", "-d", "--backend", "tmux", "--no-tty", "--", "true"]);
+    assert_eq!(pipes.code, 6, "{pipes:#?}");
+    assert_eq!(wharf.run(&["image", "ls", "--backend", "local"]).code, 6);
 }

@@ -1,3 +1,5 @@
+//! Tests `wharf events`, the event socket and `wharf hook`.
+
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::io::{BufRead, BufReader, Write};

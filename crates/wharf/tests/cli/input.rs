@@ -1,4 +1,6 @@
-use crate::support::Wharf;
+//! Tests `wharf write`, `keys`, `escape` and `interrupt`, on terminals and pipes.
+
+use crate::support::{Wharf, until};
 
 #[test]
 fn text_keys_and_interrupts_arrive() {
@@ -58,4 +60,16 @@ fn a_session_that_has_ended_takes_no_input() {
     wharf.run(&["wait", "one"]);
     let ran = wharf.run(&["write", "one", "x"]);
     assert_eq!(ran.code, 4, "{ran:#?}");
+}
+
+#[test]
+fn arrows_are_sent_as_the_application_wants_them() {
+    let wharf = Wharf::new();
+    let reads = "stty raw -echo; printf '\\033[?1hready'; exec cat >> typed";
+    wharf.start("one", &[], &["sh", "-c", reads]);
+    wharf.until_log("one", "ready");
+    wharf.ok(&["keys", "one", "Up", "Home", "x", "PgUp", "Left"]);
+    let typed = || std::fs::read_to_string(wharf.home().join("typed")).unwrap_or_default();
+    assert!(until(|| typed().ends_with('D')), "{:?}", typed());
+    assert_eq!(typed(), "\u{1b}OA\u{1b}OHx\u{1b}[5~\u{1b}OD");
 }

@@ -1,3 +1,5 @@
+//! Tests `wharf logs` and `pipe`: offsets, times, streams, following.
+
 use std::process::Stdio;
 
 use crate::support::{Wharf, until};
@@ -25,6 +27,46 @@ fn streams_are_told_apart() {
     wharf.run(&["wait", "one"]);
     assert_eq!(wharf.ok(&["logs", "--stdout", "one"]), "out\n");
     assert_eq!(wharf.ok(&["logs", "--stderr", "one"]), "err\n");
+}
+
+#[test]
+fn output_is_copied_to_a_file_until_that_is_ended() {
+    let wharf = Wharf::new();
+    let (log, copy) = (wharf.home().join("log"), wharf.home().join("copy"));
+    let read = |file: &std::path::Path| std::fs::read_to_string(file).unwrap_or_default();
+    let script = "stty -echo; echo first; while read -r line; do echo \"<$line>\"; done";
+    wharf.start("logged", &["--log", log.to_str().unwrap()], &["sh", "-c", script]);
+    wharf.start("copied", &[], &["sh", "-c", script]);
+    wharf.until_log("copied", "first");
+    wharf.ok(&["pipe", "copied", copy.to_str().unwrap()]);
+    for name in ["logged", "copied"] {
+        wharf.ok(&["write", name, "second\n"]);
+        wharf.until_log(name, "<second>");
+    }
+    assert!(until(|| read(&log) == "first\r\n<second>\r\n"), "{:?}", read(&log));
+    assert!(until(|| read(&copy) == "<second>\r\n"), "{:?}", read(&copy));
+    wharf.ok(&["pipe", "copied", "--stop"]);
+    // Another daemon goes on with the one, and not with the other.
+    wharf.kill_daemon();
+    for name in ["logged", "copied"] {
+        wharf.ok(&["write", name, "third\n"]);
+        wharf.until_log(name, "<third>");
+    }
+    wharf.ok(&["ls"]);
+    assert!(until(|| read(&log).ends_with("<third>\r\n")), "{:?}", read(&log));
+    assert_eq!(read(&copy), "<second>\r\n");
+}
+
+#[test]
+fn the_log_begins_at_a_time() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["sh", "-c", "echo first; echo last"]);
+    wharf.run(&["wait", "one"]);
+    let all = "first\r\nlast\r\n";
+    for (since, text) in [("1h", all), ("2000-01-31T12:00:00Z", all), ("2100-01-31T12:00:00Z", "")] {
+        assert_eq!(wharf.ok(&["logs", "--since", since, "one"]), text, "{since}");
+    }
+    assert_eq!(wharf.run(&["logs", "--since", "yesterday", "one"]).code, 2);
 }
 
 #[test]
@@ -64,4 +106,58 @@ fn a_reader_that_leaves_ends_it_quietly() {
     assert!(until(|| child.try_wait().unwrap().is_some()), "it goes on for nobody");
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[test]
+fn the_last_lines_as_text_are_as_many_as_were_asked_for() {
+    let wharf = Wharf::new();
+    let script = r"printf 'one\n\r\033[?2004l\rtwo\n10%%\r20%%\nprompt$ '";
+    wharf.start("one", &["--no-tty"], &["sh", "-c", script]);
+    assert_eq!(wharf.run(&["wait", "one"]).code, 0);
+    assert_eq!(wharf.ok(&["logs", "--plain", "-n", "2", "one"]), "20%\nprompt$ \n");
+    assert_eq!(wharf.ok(&["logs", "--plain", "one"]), "one\ntwo\n10%\n20%\nprompt$ \n");
+    assert_eq!(wharf.ok(&["logs", "--plain", "-f", "-n", "1", "one"]), "prompt$ \n");
+    assert!(wharf.log("one").ends_with(b"prompt$ "), "the log itself is as it is");
+}
+
+#[test]
+fn following_waits_for_a_session_that_waits() {
+    let wharf = Wharf::new();
+    wharf.start("first", &[], &["cat"]);
+    wharf.start("second", &["--after", "first"], &["sh", "-c", "echo second ran"]);
+    let early = wharf.run(&["logs", "second"]);
+    assert!(early.code == 4 && early.err.contains("\"second\" does not run yet\nhint: "), "{early:#?}");
+    let mut command = wharf.command(&["logs", "-f", "second"]);
+    let mut follower = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It says that it waits, and does.
+    let mut said = std::io::BufReader::new(follower.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    assert_eq!(line, "second does not run yet; its output follows\n");
+    assert!(follower.try_wait().unwrap().is_none());
+    wharf.ok(&["keys", "first", "C-d"]);
+    let output = follower.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "second ran\r\n");
+}
+
+#[test]
+fn following_ends_where_a_session_never_ran() {
+    let wharf = Wharf::new();
+    wharf.start("first", &[], &["cat"]);
+    for name in ["stopped", "removed"] {
+        wharf.start(name, &["--after", "first"], &["true"]);
+    }
+    let follow = |name: &str| {
+        let mut command = wharf.command(&["logs", "-f", name]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let (stopped, removed) = (follow("stopped"), follow("removed"));
+    wharf.ok(&["stop", "stopped"]);
+    let ran = crate::support::Ran::from(stopped.wait_with_output().unwrap());
+    assert!(ran.code == 4 && ran.err.contains("never ran, and printed nothing\nhint: "), "{ran:#?}");
+    assert_eq!(wharf.run(&["logs", "stopped"]).code, 4);
+    wharf.ok(&["rm", "-f", "removed"]);
+    let ran = crate::support::Ran::from(removed.wait_with_output().unwrap());
+    assert!(matches!(ran.code, 3 | 4), "{ran:#?}");
 }

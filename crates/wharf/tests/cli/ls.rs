@@ -1,3 +1,5 @@
+//! Tests `wharf ls`: its JSON fields, its selectors, and that its table is clean.
+
 use crate::support::Wharf;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tests that notification rules run their command on the chosen changes.
+
 use serde_json::Value;
 
 use crate::support::{Wharf, until};

@@ -1,6 +1,8 @@
+//! Tests error output, help, completions, manuals and faults of the configuration.
+
 use serde_json::Value;
 
-use crate::support::Wharf;
+use crate::support::{Pty, Wharf};
 
 #[test]
 fn failures_are_for_people_or_for_programs() {
@@ -40,4 +42,18 @@ fn a_wrong_configuration_names_its_line() {
     let ran = wharf.run(&["run", "-d", "--", "true"]);
     assert_eq!(ran.code, 2, "{ran:#?}");
     assert!(ran.err.contains("config.toml:2:11: "), "{ran:#?}");
+}
+
+#[test]
+fn the_manual_is_readable_on_a_terminal() {
+    let wharf = Wharf::on_this_host();
+    // Where nothing sets pages, it is the help.
+    let mut command = wharf.command(&["man"]);
+    command.env("PATH", wharf.home());
+    let mut pty = Pty::spawn(command, (100, 30));
+    assert_eq!(pty.end(), 0);
+    let shown = pty.shown();
+    assert!(shown.contains("Usage:") && !shown.contains(".SH"), "{shown}");
+    // For a file it is the page.
+    assert!(wharf.ok(&["man"]).contains(".SH"));
 }

@@ -1,3 +1,5 @@
+//! Tests `wharf port` for reserved ports.
+
 use crate::support::Wharf;
 
 #[test]

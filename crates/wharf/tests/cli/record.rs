@@ -1,3 +1,5 @@
+//! Tests that `wharf record export` has the output and no secret.
+
 use serde_json::Value;
 
 use crate::support::Wharf;

@@ -1,4 +1,6 @@
-use crate::support::Wharf;
+//! Tests `wharf run` and `ensure`: names, environment, refusals, pipelines, prompts.
+
+use crate::support::{Ran, Wharf, is_live};
 
 #[test]
 fn a_session_starts_by_name_and_the_daemon_by_itself() {
@@ -106,4 +108,94 @@ fn one_line_for_a_shell_and_a_reserved_port() {
     let ran = wharf.run(&["run", "-a", "--no-tty", "-p", "auto:WEB", "--shell", "echo $WEB | tr -d '\\n'"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(ran.out.parse::<u16>().is_ok_and(|port| port > 0), "{ran:#?}");
+}
+
+#[test]
+fn the_place_is_the_flags_the_variables_or_the_configurations_and_stays_so() {
+    // It names its places.
+    let wharf = Wharf::on_this_host();
+    let file = wharf.home().join(".config/wharf/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let start = |name: &str, variable: Option<&str>, options: &[&str]| {
+        let args = [&["run", "-d", "--name", name], options, &["--", "sleep", "1000"]].concat();
+        let mut command = wharf.command(&args);
+        command.envs(variable.map(|place| ("WHARF_BACKEND", place)));
+        let ran: Ran = command.output().unwrap().into();
+        assert_eq!(ran.code, 0, "{ran:#?}");
+    };
+    start("default", None, &[]);
+    std::fs::write(&file, "backend = \"tmux\"\n").unwrap();
+    start("configured", None, &[]);
+    start("variable", Some("local"), &[]);
+    start("flag", Some("local"), &["--backend", "tmux"]);
+    std::fs::remove_file(&file).unwrap();
+    let show = |name: &str| wharf.json(&["show", name, "--json"]);
+    let places = || ["default", "configured", "variable", "flag"].map(|name| show(name)["backend"].clone());
+    assert_eq!(places(), ["local", "tmux", "local", "tmux"]);
+    // It is the session's own: neither another daemon nor another run has another.
+    wharf.kill_daemon();
+    assert_eq!(places(), ["local", "tmux", "local", "tmux"]);
+    wharf.ok(&["restart", "-t", "1", "configured"]);
+    let again = show("configured");
+    assert!(again["backend"] == "tmux" && again["run"] == 2 && is_live(&again), "{again}");
+    let nowhere = wharf.run(&["run", "-d", "--backend", "nowhere", "--", "true"]);
+    assert!(nowhere.code == 2 && nowhere.err.contains("nowhere"), "{nowhere:#?}");
+}
+
+#[test]
+fn a_prompt_is_a_file_that_the_command_reads() {
+    let wharf = Wharf::new();
+    let file = wharf.home().join("task.md");
+    std::fs::write(&file, "do $(it)\n").unwrap();
+    let read = ["sh", "-c", "cat \"$WHARF_PROMPT_FILE\""];
+    wharf.start("file", &["--prompt-file", file.to_str().unwrap()], &read);
+    let input = [&["run", "-d", "--name", "input", "--prompt-file", "-", "--"], &read[..]].concat();
+    assert_eq!(wharf.run_with(&input, b"from here\n").code, 0);
+    for (name, text) in [("file", "do $(it)\r\n"), ("input", "from here\r\n")] {
+        assert_eq!(wharf.run(&["wait", name]).code, 0);
+        assert_eq!(String::from_utf8_lossy(&wharf.log(name)), text);
+    }
+}
+
+#[test]
+fn one_line_fits_all_places_where_there_is_nothing_to_map() {
+    let wharf = Wharf::on_this_host();
+    let home = wharf.home().to_str().expect("UTF-8").to_owned();
+    let mut places = vec!["local"];
+    if std::process::Command::new("tmux").arg("-V").output().is_ok_and(|ran| ran.status.success()) {
+        places.push("tmux");
+    }
+    for place in places {
+        let same = format!("{home}:{home}");
+        wharf.ok(&[
+            "run",
+            "-d",
+            "-n",
+            place,
+            "-b",
+            place,
+            "-v",
+            ".",
+            "-v",
+            &same,
+            "--publish",
+            "81:81",
+            "cat",
+        ]);
+        let page = wharf.ok(&["show", place]);
+        for words in [format!("-v {home}: nothing to map"), "--publish 81:81: nothing to map".to_owned()] {
+            assert!(page.contains(&words), "{page}");
+        }
+        for (option, value) in
+            [("-v", ".:/elsewhere"), ("-v", ".:ro"), ("-v", "cache:/c"), ("--publish", "82:81")]
+        {
+            let ran = wharf.run(&["run", "-d", "-b", place, option, value, "cat"]);
+            assert!(ran.code == 6 && ran.err.contains("hint: "), "{option} {value}: {ran:#?}");
+        }
+        // It is shown of every run.
+        wharf.ok(&["restart", place]);
+        assert!(wharf.ok(&["show", place]).contains("nothing to map"));
+        wharf.ok(&["kill", place]);
+    }
+    assert_eq!(wharf.run(&["run", "-d", "-v", "./none", "cat"]).code, 2);
 }

@@ -1,3 +1,5 @@
+//! Tests `wharf capture` and `screen`: forms, changes and watching.
+
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 

@@ -1,3 +1,5 @@
+//! Tests `wharf send` and `ask`: receipts, repeated keys, drafts, dying daemons.
+
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -201,4 +203,14 @@ fn a_draft_of_somebody_attached_is_waited_for() {
     pty.until("half-42");
     wharf.ok(&["send", "one", "echo wh$((1 + 1))le", "--timeout", "20s"]);
     pty.until("wh2le");
+}
+
+#[test]
+fn another_key_submits() {
+    let wharf = Wharf::new();
+    wharf.start("one", &[], &["cat"]);
+    // At the end of a line that was begun, it hands over what is there, without a line break.
+    wharf.ok(&["send", "one", "half", "--submit", "C-d", "--wait=submitted"]);
+    wharf.until_log("one", "halfhalf");
+    assert_eq!(wharf.run(&["send", "one", "x", "--submit", "Nonsense"]).code, 2);
 }

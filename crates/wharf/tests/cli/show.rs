@@ -1,3 +1,5 @@
+//! Tests that `wharf show` and `explain` give a state's source and evidence.
+
 use crate::support::Wharf;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tests `wharf stop`, `signal`, `restart` and `gc`, and how they select sessions.
+
 use crate::support::{Wharf, lives, until};
 
 #[test]
@@ -58,4 +60,50 @@ fn signals_have_names_and_a_restart_is_another_run() {
     assert_eq!(wharf.ok(&["rename", "one", "two"]), "two\n");
     assert_eq!(wharf.run(&["show", "one"]).code, 3);
     assert!(crate::support::is_live(&wharf.json(&["show", "two", "--json"])));
+}
+
+#[test]
+fn a_dry_run_of_gc_says_what_would_go_and_removes_nothing() {
+    let wharf = Wharf::new();
+    wharf.start("live", &[], &["sleep", "1000"]);
+    wharf.start("over", &[], &["true"]);
+    wharf.run(&["wait", "over"]);
+    let gc = |more: &[&str]| -> Vec<(String, String)> {
+        let items = wharf.json(&[&["gc", "--json"], more].concat());
+        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        items.as_array().unwrap().iter().map(|item| (text(&item["what"]), text(&item["thing"]))).collect()
+    };
+    assert_eq!(gc(&[]), [], "it is too young to go by itself");
+    assert_eq!(gc(&["--older-than", "1h"]), []);
+    let dry = gc(&["--dry-run", "--older-than", "0"]);
+    assert!(dry.len() == 1 && dry[0].0 == "removed" && dry[0].1.contains("session over"), "{dry:?}");
+    wharf.ok(&["show", "over"]);
+    assert_eq!(gc(&["--older-than", "0"]), dry);
+    assert_eq!(wharf.ok(&["ls", "-q"]), "live\n");
+}
+
+#[test]
+fn a_dry_run_of_gc_names_the_processes_that_it_would_end() {
+    // A container's numbers of processes are not this host's.
+    let wharf = Wharf::on_this_host();
+    wharf.start("over", &[], &["true"]);
+    wharf.run(&["wait", "over"]);
+    let ticket = std::fs::read(wharf.state().join("names/over/ticket.json")).unwrap();
+    let ticket: serde_json::Value = serde_json::from_slice(&ticket).unwrap();
+    let mut stray = std::process::Command::new("sleep");
+    let mut stray = stray.arg("60").env("WHARF_TOKEN", ticket["token"].as_str().unwrap()).spawn().unwrap();
+    let (pid, gc) = (stray.id() as i32, |more: &[&str]| wharf.json(&[&["gc", "--json"], more].concat()));
+    let named = |items: &serde_json::Value| {
+        let items = items.as_array().unwrap();
+        let one =
+            items.iter().find(|item| item["thing"].as_str().unwrap().contains("processes of session over"));
+        one.map(|item| item["why"].as_str().unwrap().to_owned())
+    };
+    // While the session's holder lives, nothing of it would be ended, and that is what is said.
+    let named_it = || named(&gc(&["--dry-run"])).is_some_and(|why| why.contains(&pid.to_string()));
+    assert!(crate::support::until(named_it), "{}", gc(&["--dry-run"]));
+    assert!(crate::support::lives(pid), "a dry run ended it");
+    assert!(named(&gc(&[])).is_some());
+    stray.wait().unwrap();
+    assert_eq!(named(&gc(&["--dry-run"])), None);
 }

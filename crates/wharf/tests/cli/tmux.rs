@@ -1,3 +1,5 @@
+//! Tests the tmux backend on the command line, and panes of the user that are adopted.
+
 use std::process::Command;
 
 use crate::support::{Pty, Wharf, until};

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use wharf_container::Flavour;
 
 use crate::engine::{IMAGE, TestEngine};
+use crate::registry::Registry;
 use crate::support::{Ran, Wharf, until};
 use crate::wire::Wire;
 
@@ -20,7 +21,9 @@ pub(crate) struct Dock {
 impl Dock {
     pub(crate) fn new(flavour: Flavour) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        Self { wharf: Wharf::new(), engine: runtime.block_on(TestEngine::get(flavour)), flavour, wire: None }
+        // First, because a test that has no engine ends there, and would leave the instance's directory.
+        let engine = runtime.block_on(TestEngine::get(flavour));
+        Self { wharf: Wharf::new(), engine, flavour, wire: None }
     }
 
     /// One whose engine is reached by a port, and shares no file with it.
@@ -75,6 +78,11 @@ impl Dock {
         }
         let filter = format!("label=wharf.install={install}");
         self.engine(&["ps", "-a", "-q", "--filter", &filter]).lines().count()
+    }
+
+    /// A registry that the engine reaches.
+    pub(crate) fn registry(&self) -> Registry {
+        Registry::beside(self.engine.endpoint().socket().expect("a socket"))
     }
 
     /// What the backend of the engine is called.

@@ -16,6 +16,11 @@ on_both_far! {
     it_is_used_like_any_other
     a_killed_daemon_loses_nothing_over_there
     what_is_only_here_is_refused
+    a_further_command_ends_when_its_caller_is_killed
+}
+
+fn a_further_command_ends_when_its_caller_is_killed(dock: &Dock) {
+    crate::exec::it_ends_when_its_caller_is_killed(dock);
 }
 
 fn it_is_used_like_any_other(dock: &Dock) {

@@ -5,13 +5,40 @@ use std::fs;
 use serde_json::Value;
 
 use crate::dock::{Dock, on_both};
-use crate::engine::IMAGE;
-use crate::support::until;
+use crate::engine::{BUSYBOX, IMAGE};
+use crate::support::{Pty, until};
 
 on_both! {
     images_are_listed_built_and_removed
     ports_are_told
+    a_published_port_is_reached
     what_a_container_has_no_command_for_is_said
+}
+
+/// On Docker alone: Podman believes no registry without TLS unless its own configuration names its port.
+#[test]
+fn an_image_is_fetched_from_a_registry_in_steps() {
+    let dock = Dock::new(wharf_container::Flavour::Docker);
+    let registry = dock.registry();
+    let image = registry.image("1");
+    let mut pull = Pty::spawn(dock.command(&["image", "pull", &image, "-b", "docker"]), (100, 20));
+    // Its last step, of the layer that is fetched.
+    pull.until("100 %");
+    assert_eq!(pull.end(), 0, "{}", pull.shown());
+    let named = |all: &Value| {
+        let has = |one: &Value| {
+            one["names"].as_array().is_some_and(|names| names.iter().any(|name| *name == *image))
+        };
+        all.as_array().expect("a list").iter().any(has)
+    };
+    assert!(named(&json(&dock, &["image", "ls", "-b", "docker", "--json"])));
+    // One that the registry does not have, and one that is for no processor of this machine.
+    let missing = dock.run(&["image", "pull", &registry.image("none"), "-b", "docker"]);
+    assert!(missing.code != 0 && missing.err.contains("wharf-pulled:none"), "{missing:#?}");
+    let elsewhere = dock.run(&["image", "pull", &registry.image("elsewhere"), "-b", "docker"]);
+    assert!(elsewhere.code != 0 && elsewhere.err.contains("--platform"), "{elsewhere:#?}");
+    dock.ok(&["image", "rm", &image, "-b", "docker"]);
+    assert!(!named(&json(&dock, &["image", "ls", "-b", "docker", "--json"])));
 }
 
 fn json(dock: &Dock, args: &[&str]) -> Value {
@@ -111,6 +138,25 @@ fn ports_are_told(dock: &Dock) {
     assert_eq!(reserved["inside"], reserved["port"]);
     assert_eq!(dock.ok(&["port", "one", "8080"]), format!("127.0.0.1:{}\n", web["port"]));
     assert_eq!(dock.run(&["port", "one", "8080/udp"]).code, 3);
+}
+
+fn a_published_port_is_reached(dock: &Dock) {
+    let start = |name: &str, image: &str, words: &[&str]| {
+        let place =
+            ["run", "-d", "--name", name, "-b", dock.engine_name(), "--image", image, "--pull", "never"];
+        dock.ok(&[&place[..], words].concat());
+    };
+    let serve = ["/bin/busybox", "httpd", "-f", "-p", "8080", "-h", "/bin"];
+    start("web", BUSYBOX, &[&["--publish", "8080", "--"], &serve[..]].concat());
+    let address = dock.ok(&["port", "web", "8080"]);
+    let port = address.trim().rsplit(':').next().expect("a port");
+    // The engine of the tests has a network of its own: it is looked at from there.
+    let look = format!(
+        "until exec 3<>/dev/tcp/127.0.0.1/{port}; do sleep 0.1; done 2>/dev/null; \
+         printf 'GET /none HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
+    );
+    start("look", IMAGE, &["--network", "host", "--", "bash", "-c", &look]);
+    dock.wharf.until_log("look", "404 Not Found");
 }
 
 /// The terminal is the holder's, and no command of an engine leads to it: what would look like one would be another shell.

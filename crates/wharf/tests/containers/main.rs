@@ -7,13 +7,19 @@ mod support;
 mod wire;
 
 mod dock;
+mod engines;
 mod events;
+mod exec;
 mod far;
 mod files;
 mod guests;
 mod images;
+mod keeping;
 mod lifecycle;
+mod own_words;
 mod pauses;
+mod pins;
+mod registry;
 mod reuse;
 mod survival;
 
