@@ -4,6 +4,8 @@ mod support;
 
 use std::process::Command;
 
+use wharf_backend::conformance::left_out;
+
 fn xtask(args: &[&str]) -> (bool, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
     let output = command.args(args).output().expect("xtask runs");
@@ -18,11 +20,8 @@ fn claude_and_codex_get_every_message_exactly_once() {
     let (installed, shown) =
         xtask(&[&agents[..], &["--install", "--rounds", "0", "--wharf", "/bin/true"]].concat());
     if !installed {
-        let required =
-            std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false" && value != "0");
-        assert!(!required, "CI leaves nothing out:\n{shown}");
-        eprintln!("left out: the agents cannot be installed here:\n{shown}");
-        return;
+        eprintln!("{shown}");
+        left_out("the agents cannot be installed here");
     }
     let wharf = support::wharf();
     let wharf = wharf.to_str().expect("a path that is UTF-8");

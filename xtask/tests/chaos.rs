@@ -30,3 +30,16 @@ fn ten_kills_of_the_daemon_lose_nothing_on_docker() {
 fn ten_kills_of_the_daemon_lose_nothing_on_podman() {
     chaos(&["--agents", "3", "--kills", "10", "--backend", "podman"]);
 }
+
+#[test]
+fn kills_of_everything_on_a_full_disk_lose_nothing_in_silence() {
+    let root = rustix::process::geteuid().is_root();
+    let can = root
+        && std::process::Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|it| it.success());
+    if !can {
+        assert!(std::env::var_os("CI").is_none(), "a disk cannot be mounted here");
+        eprintln!("left out: a disk cannot be mounted here");
+        return;
+    }
+    chaos(&["--agents", "4", "--kills", "30", "--rate", "30000", "--everything"]);
+}

@@ -74,7 +74,7 @@ fn into_a_file_and_out_again() {
 
 #[test]
 fn claude_is_given_only_names_that_it_knows() {
-    const KNOWN: [&str; 8] = [
+    const KNOWN_EVENTS: [&str; 8] = [
         "SessionStart",
         "SessionEnd",
         "UserPromptSubmit",
@@ -85,7 +85,7 @@ fn claude_is_given_only_names_that_it_knows() {
         "Stop",
     ];
     let events = &profile("claude").hooks.as_ref().expect("rules").events.clone();
-    assert!(events.iter().all(|event| KNOWN.contains(&event.name.as_str())), "{events:?}");
+    assert!(events.iter().all(|event| KNOWN_EVENTS.contains(&event.name.as_str())), "{events:?}");
 }
 
 #[test]
@@ -119,6 +119,30 @@ fn a_file_that_does_not_parse_is_left_alone() {
         assert!(failure.message.contains("settings.json"), "{failure}");
     }
     assert_eq!(home.get(".claude/settings.json"), "{ // mine\n}");
+}
+
+#[test]
+fn settings_that_a_session_can_write_lead_nowhere_else() {
+    let home = Home::new();
+    home.put("precious", "precious");
+    home.put(".claude/settings.json", "{}");
+    // The names that a session can guess for a new text, while it is not yet in its place.
+    let beside = format!(".claude/.settings.json.wharf-{}", std::process::id());
+    std::os::unix::fs::symlink(home.path("precious"), home.path(&beside)).expect("link");
+    hooks::install(&profile("claude"), &home.lookup(), &command("claude")).expect("install");
+    assert_eq!(home.get("precious"), "precious", "a planted link is not written through");
+    let settings = home.path(".claude/settings.json");
+    assert!(home.get(".claude/settings.json").contains("wharf"));
+    fs::remove_file(&settings).expect("remove");
+    assert!(std::process::Command::new("mkfifo").arg(&settings).status().expect("mkfifo").success());
+    let (done, answer) = std::sync::mpsc::channel();
+    let lookup = home.lookup();
+    std::thread::spawn(move || done.send(hooks::status(&profile("claude"), &lookup)));
+    let answer = answer.recv_timeout(std::time::Duration::from_secs(20)).expect("it waits for ever");
+    assert!(answer.is_err(), "{answer:?}");
+    fs::remove_file(&settings).expect("remove");
+    std::os::unix::fs::symlink("/dev/zero", &settings).expect("link");
+    hooks::status(&profile("claude"), &home.lookup()).expect_err("a device is no text");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use wharf_agents::Profiles;
-use wharf_model::{Code, Failure, Text};
+use wharf_agents::{Profiles, ProjectFile};
+use wharf_model::{Code, Failure, Ignored, Text};
 
 fn put(dir: &Path, file: &str, text: &str) {
     let path = dir.join(file);
@@ -18,11 +18,16 @@ fn user(text: &str) -> Result<Profiles, Failure> {
     Profiles::load(Some(dir.path()), None)
 }
 
-fn project(text: &str) -> Result<Profiles, Failure> {
+/// What a project's file makes of the profiles, and what of it is ignored.
+fn project(text: &str, trusted: bool) -> (Profiles, Vec<Ignored>) {
     let dir = tempfile::tempdir().expect("tempdir");
     put(dir.path(), "wharf.toml", text);
+    fs::create_dir(dir.path().join(".git")).expect("a repository");
     fs::create_dir_all(dir.path().join("deep/inside")).expect("dirs");
-    Profiles::load(None, Some(&dir.path().join("deep/inside")))
+    let file = ProjectFile::find(&dir.path().join("deep/inside"), None).expect("there").expect("ours");
+    let project = Profiles::consider(None, &file, trusted).expect("considered");
+    assert_eq!((project.trusted, &project.sha256), (trusted, &file.sha256));
+    (Profiles::load(None, Some(&project)).expect("loads"), project.ignored)
 }
 
 fn argv(line: &str) -> Vec<Text> {
@@ -35,7 +40,10 @@ fn those_that_come_with_wharf() {
     let names: Vec<&str> = profiles.names().collect();
     assert_eq!(
         names,
-        ["aider", "claude", "codex", "gemini", "generic", "node", "opencode", "python", "shell"]
+        [
+            "aider", "claude", "codex", "gdb", "gemini", "generic", "node", "opencode", "psql", "python",
+            "shell", "sqlite"
+        ]
     );
     for profile in profiles.iter() {
         assert!(!profile.title.is_empty(), "{}", profile.name);
@@ -65,8 +73,15 @@ fn a_command_line_finds_its_profile() {
         ("bash -l", "shell"),
         ("-zsh", "shell"),
         ("node", "node"),
-        ("node server.js", "node"),
+        ("node server.js", "generic"),
         ("python3", "python"),
+        ("python3 -q", "python"),
+        ("python3 script.py", "generic"),
+        ("python3 -m module", "generic"),
+        ("env python3 x.py", "generic"),
+        ("python3 -m IPython", "python"),
+        ("python3 -m aider", "aider"),
+        ("python3 node.py", "generic"),
         ("vim claude", "generic"),
         ("", "generic"),
     ] {
@@ -111,25 +126,69 @@ fn a_user_changes_one_that_comes_with_wharf() {
 }
 
 #[test]
-fn a_project_changes_one_for_itself() {
-    let profiles = project("[agents.claude]\nkeys.newline = \"M-Enter\"\n[other]\nx = 1").expect("loads");
-    assert_eq!(profiles.get("claude").expect("claude").keys.newline.as_deref(), Some("M-Enter"));
+fn a_trusted_project_changes_one_for_itself() {
+    let text = "[agents.claude]\nkeys.newline = \"M-Enter\"\n[other]\nx = 1";
+    let newline = |profiles: &Profiles| profiles.get("claude").expect("claude").keys.newline.clone();
+    let (profiles, ignored) = project(text, true);
+    assert_eq!((newline(&profiles).as_deref(), ignored), (Some("M-Enter"), Vec::new()));
+    let (profiles, ignored) = project(text, false);
+    assert_eq!(newline(&profiles), newline(&Profiles::built_in()));
+    assert_eq!(ignored[0].setting, "agents.claude.keys.newline");
+    assert!(ignored[0].why.contains("not trusted"), "{ignored:?}");
 }
 
 #[test]
-fn a_project_decides_neither_programs_nor_files() {
-    for text in [
-        "[agents.claude]\nlaunch.argv = [\"evil\"]",
-        "[agents.claude]\nlaunch.args = [\"--dangerously-skip-permissions\"]",
-        "[agents.claude.env.set]\nLD_PRELOAD = \"evil.so\"",
-        "[agents.claude]\nprograms = [\"ls\"]",
-        "[agents.claude.hooks]\nfile = \"~/.bashrc\"\nstyle = \"file\"\ncontents = \"evil\"",
-    ] {
-        let failure = project(text).expect_err(text);
-        assert_eq!(failure.code, Code::Forbidden, "{text}");
-        assert!(failure.message.contains("wharf.toml"), "{failure}");
-        assert!(failure.hint.is_some());
+fn an_untrusted_project_only_adds_care() {
+    let text = "[agents.claude]\nkeys.pause = 700\nkeys.interrupt = [\"1\"]\n\
+                [agents.claude.rule.mine]\nstate = \"asking\"\nin = \"screen\"\nmatch = 'Really'\n\
+                [agents.claude.question.permission]\ntitle = 'x'\ndeny_keys = [\"1\"]\n\
+                [agents.claude.rule.menu]\nstate = \"asking\"\nin = \"screen\"\noff = true\n\
+                [agents.generic.rule.menu]\nstate = \"asking\"\nin = \"title\"\nunless = '.*'\n\
+                [agents.fresh]\nlaunch.argv = [\"evil\"]";
+    let (profiles, ignored) = project(text, false);
+    let (claude, before) = (profiles.get("claude").expect("claude"), Profiles::built_in().get("claude"));
+    let before = before.expect("claude");
+    assert_eq!(claude.keys.pause, 700);
+    assert!(claude.rules.contains_key("mine"));
+    assert_eq!(claude.keys.interrupt, before.keys.interrupt);
+    assert_eq!(claude.questions["permission"].deny_keys, before.questions["permission"].deny_keys);
+    assert!(!claude.rules["menu"].off && claude.rules["menu"].unless.is_none());
+    assert!(profiles.get("fresh").is_none());
+    let mut settings: Vec<&str> = ignored.iter().map(|ignored| ignored.setting.as_str()).collect();
+    settings.sort_unstable();
+    assert_eq!(
+        settings,
+        [
+            "agents.claude.keys.interrupt",
+            "agents.claude.question.permission",
+            "agents.claude.rule.menu",
+            "agents.fresh",
+            "agents.generic.rule.menu",
+        ]
+    );
+}
+
+#[test]
+fn a_project_that_is_wrong_counts_for_nothing_and_is_no_failure() {
+    for text in ["agents = [", "[agents.claude]\nnonsense = 1", "[agents.claude.rule.x]\nstate = \"tired\""] {
+        let (_, ignored) = project(text, true);
+        assert_eq!(ignored[0].setting, "*", "{text}");
+        let (_, ignored) = project(text, false);
+        assert_eq!(ignored.len(), 1, "{text}");
     }
+}
+
+#[test]
+fn a_pattern_beyond_its_budget_is_named() {
+    let failure = user("[rule.huge]\nstate = \"idle\"\nin = \"screen\"\nmatch = '(\\w{1,200}){1,200}'")
+        .expect_err("huge");
+    assert!(failure.message.contains("mine.toml, line 4") && failure.message.contains("size"), "{failure}");
+    let many = (0..200)
+        .map(|n| format!("[rule.r{n}]\nstate = \"idle\"\nin = \"title\"\n"))
+        .collect::<Vec<_>>()
+        .concat();
+    let failure = user(&many).expect_err("many");
+    assert!(failure.message.contains("more than 128"), "{failure}");
 }
 
 #[test]

@@ -20,16 +20,59 @@ fn a_prompt_at_the_cursor_is_rest() {
     for (agent, row) in [
         ("python", ">>> "),
         ("python", ">>> half a li"),
-        ("python", "... "),
         ("python", "In [3]: "),
         ("node", "> "),
-        ("node", "... "),
-        ("node", "| "),
         ("aider", "> "),
         ("aider", "ask> "),
         ("aider", "architect multi> "),
     ] {
         assert_eq!(plain(agent, row), Some(State::Idle), "{agent}: {row:?}");
+    }
+}
+
+#[test]
+fn a_prompt_for_the_rest_of_something_is_no_rest() {
+    let rows = [
+        ("python", "... ", false),
+        ("python", "...     half a li", false),
+        ("python", "   ...: ", false),
+        ("python", "   ...:     ", false),
+        ("node", "... ", false),
+        ("node", "| ", false),
+        ("gdb", ">", true),
+        ("gdb", "  >silent", true),
+        ("sqlite", "   ...> ", false),
+        ("sqlite", "(x1...> ", false),
+        ("psql", "my_db-# ", false),
+        ("psql", "db'> ", false),
+        ("psql", "db-*# ", false),
+        ("shell", "> ", true),
+        ("shell", "dquote> ", true),
+        ("shell", "for cmdsubst> ", true),
+        ("shell", "              ", true),
+    ];
+    for (agent, row, own) in rows {
+        let seen = |own| {
+            let look = Look { foreground: own, ..Look::default() };
+            state(agent, row, look).map(|(state, _)| state)
+        };
+        assert_eq!(seen(Some(true)), Some(State::Asking), "{agent}: {row:?}");
+        assert_eq!(seen(Some(false)) != Some(State::Asking), own, "{agent}: {row:?} of a child");
+    }
+    for (agent, row) in [
+        ("gdb", "(gdb) "),
+        ("gdb", "(gdb) p x > "),
+        ("sqlite", "sqlite> "),
+        ("psql", "my-db=# "),
+        ("psql", "db=*> "),
+        ("shell", "$ "),
+        ("shell", "prod> "),
+        ("shell", "$ echo a > "),
+        ("shell", ""),
+    ] {
+        let look = Look { foreground: Some(true), ..Look::default() };
+        let seen = state(agent, row, look).map(|(state, _)| state);
+        assert_ne!(seen, Some(State::Asking), "{agent}: {row:?}");
     }
 }
 

@@ -204,3 +204,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_turn_that_failed_is_told_from_one_that_is_past() {
+    let claude = ALL.get("claude").expect("built in");
+    let failed = |said: &[&str]| {
+        let frame = "─".repeat(60);
+        let mut rows: Vec<String> = said.iter().map(|row| (*row).to_owned()).collect();
+        rows.extend([frame.clone(), "❯\u{a0}".to_owned(), frame, "  ? for shortcuts".to_owned()]);
+        let look = Look { cursor: (said.len() + 1, 2), rows: &rows, ..Look::default() };
+        claude.failed_turn(&look)
+    };
+    let error = "  ⎿ \u{a0}Context limit reached · /compact or /clear to continue";
+    assert_eq!(failed(&["❯ do it", error, "", "✻ Sautéed for 0s", ""]).as_deref(), Some(error.trim()));
+    assert_eq!(
+        failed(&["❯ do it", "● API Error: Request timed out", ""]).as_deref(),
+        Some("● API Error: Request timed out")
+    );
+    assert_eq!(failed(&["❯ do it", error, "❯ once more", "● Done."]), None);
+    assert_eq!(failed(&["❯ do it", "● Done.", ""]), None);
+    assert_eq!(
+        failed(&["❯ why does it say API Error?", "● It is this line:", "    print(\"API Error\")"]),
+        None
+    );
+}

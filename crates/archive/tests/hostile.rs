@@ -8,6 +8,15 @@ use tar::{EntryType, Header};
 use wharf_archive::{Names, unpack};
 use wharf_model::{Code, Failure};
 
+fn unpack_into(
+    archive: impl std::io::Read,
+    dir: &Path,
+    names: Names,
+    tell: impl FnMut(u64),
+) -> Result<wharf_archive::Moved, wharf_model::Failure> {
+    unpack(archive, wharf_boundary::Dir::open(dir).expect("it is there"), dir, names, tell)
+}
+
 /// An archive, made byte by byte: no decent program writes such names.
 #[derive(Default)]
 struct Hostile(Vec<u8>);
@@ -42,7 +51,7 @@ impl Hostile {
     }
 
     fn into(self, dir: &Path, names: Names) -> Result<wharf_archive::Moved, Failure> {
-        unpack(&self.end()[..], dir, names, |_| ())
+        unpack_into(&self.end()[..], dir, names, |_| ())
     }
 }
 
@@ -197,7 +206,7 @@ fn another_thing_than_was_asked_for_is_refused() {
 fn nonsense_and_names_without_an_end_are_refused_in_little_memory() {
     let (_root, dir) = ground();
     assert_eq!(
-        unpack(&b"no archive at all, but long enough for a header"[..], &dir, Names::Kept, |_| ())
+        unpack_into(&b"no archive at all, but long enough for a header"[..], &dir, Names::Kept, |_| ())
             .unwrap_err()
             .code,
         Code::Invalid
@@ -209,10 +218,10 @@ fn nonsense_and_names_without_an_end_are_refused_in_little_memory() {
     header.as_mut_bytes()[..4].copy_from_slice(b"long");
     header.set_cksum();
     let endless = std::io::Read::chain(&header.as_bytes()[..], std::io::repeat(b'a'));
-    let failure = unpack(endless, &dir, Names::Kept, |_| ()).unwrap_err();
+    let failure = unpack_into(endless, &dir, Names::Kept, |_| ()).unwrap_err();
     assert!(failure.message.contains("no end"), "{failure}");
     // One that breaks off.
     let cut = Hostile::default().entry("f", EntryType::Regular, "", &[7; 4096], 0o644).0;
-    let failure = unpack(&cut[..1024], &dir, Names::Kept, |_| ()).unwrap_err();
+    let failure = unpack_into(&cut[..1024], &dir, Names::Kept, |_| ()).unwrap_err();
     assert!(failure.message.contains("breaks off within f"), "{failure}");
 }

@@ -7,13 +7,21 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use wharf_archive::{Drain, Feed, How, Names, pack, pipe, unpack};
-use wharf_model::Code;
+use wharf_archive::{Drain, Feed, How, Names, Source, pack, pipe, unpack};
+
+fn unpack_into(
+    archive: impl std::io::Read,
+    dir: &Path,
+    names: Names,
+    tell: impl FnMut(u64),
+) -> Result<wharf_archive::Moved, wharf_model::Failure> {
+    unpack(archive, wharf_boundary::Dir::open(dir).expect("it is there"), dir, names, tell)
+}
 
 fn packed(path: &Path, name: &str, follow: bool) -> Vec<u8> {
     let mut archive = Vec::new();
-    pack(&mut archive, path, OsStr::new(name), How { follow, owner: None }, |_| ())
-        .expect("it can be packed");
+    let source = Source::open(path, follow).expect("it is there");
+    pack(&mut archive, &source, OsStr::new(name), How::default(), |_| ()).expect("it can be packed");
     archive
 }
 
@@ -42,11 +50,13 @@ fn a_tree_arrives_as_it_was() {
     .unwrap();
     let mut archive = Vec::new();
     let mut told = 0;
-    let moved = pack(&mut archive, &from, OsStr::new("from"), How::default(), |bytes| told = bytes).unwrap();
+    let source = Source::open(&from, false).unwrap();
+    let moved =
+        pack(&mut archive, &source, OsStr::new("from"), How::default(), |bytes| told = bytes).unwrap();
     assert_eq!((moved.bytes, moved.left_out, told), (300_004, 1, 300_004));
     let to = root.path().join("to");
     fs::create_dir(&to).unwrap();
-    let unpacked = unpack(&archive[..], &to, Names::Become("as".into()), |_| ()).unwrap();
+    let unpacked = unpack_into(&archive[..], &to, Names::Become("as".into()), |_| ()).unwrap();
     assert_eq!((unpacked.bytes, unpacked.entries, unpacked.left_out), (300_004, moved.entries, 0));
     let to = to.join("as");
     assert_eq!(fs::read(to.join(&odd)).unwrap(), [0, 255, 10]);
@@ -66,7 +76,7 @@ fn a_tree_arrives_as_it_was() {
     assert_eq!(time(&to.join("closed")), time(&from.join("closed")));
     // A second time, over itself: what is there is replaced, and nothing is left over.
     fs::set_permissions(to.join("closed"), fs::Permissions::from_mode(0o755)).unwrap();
-    unpack(&archive[..], to.parent().unwrap(), Names::Become("as".into()), |_| ()).unwrap();
+    unpack_into(&archive[..], to.parent().unwrap(), Names::Become("as".into()), |_| ()).unwrap();
     assert_eq!(mode("closed"), 0o555);
     for dir in [&to, &from] {
         fs::set_permissions(dir.join("closed"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -81,22 +91,22 @@ fn a_file_a_link_and_what_is_in_a_directory() {
     fs::create_dir(&to).unwrap();
     fs::write(from.join("f"), "text").unwrap();
     symlink("f", from.join("l")).unwrap();
-    unpack(&packed(&from.join("f"), "f", false)[..], &to, Names::Become("g".into()), |_| ()).unwrap();
+    unpack_into(&packed(&from.join("f"), "f", false)[..], &to, Names::Become("g".into()), |_| ()).unwrap();
     assert_eq!(fs::read_to_string(to.join("g")).unwrap(), "text");
-    unpack(&packed(&from.join("l"), "l", false)[..], &to, Names::Kept, |_| ()).unwrap();
+    unpack_into(&packed(&from.join("l"), "l", false)[..], &to, Names::Kept, |_| ()).unwrap();
     assert_eq!(fs::read_link(to.join("l")).unwrap(), Path::new("f"));
-    unpack(&packed(&from.join("l"), "m", true)[..], &to, Names::Kept, |_| ()).unwrap();
+    unpack_into(&packed(&from.join("l"), "m", true)[..], &to, Names::Kept, |_| ()).unwrap();
     assert!(fs::symlink_metadata(to.join("m")).unwrap().is_file());
     let inside = root.path().join("inside");
     fs::create_dir(&inside).unwrap();
-    unpack(&packed(&from, "from", false)[..], &inside, Names::Inside, |_| ()).unwrap();
+    unpack_into(&packed(&from, "from", false)[..], &inside, Names::Inside, |_| ()).unwrap();
     assert!(inside.join("sub").is_dir() && inside.join("f").is_file());
-    unpack(&packed(&from, "", false)[..], &to, Names::Kept, |_| ()).unwrap();
+    unpack_into(&packed(&from, "", false)[..], &to, Names::Kept, |_| ()).unwrap();
     assert!(to.join("sub").is_dir());
     // What is in a file is nothing.
-    assert!(unpack(&packed(&from.join("f"), "f", false)[..], &inside, Names::Inside, |_| ()).is_err());
-    let missing = pack(Vec::new(), &from.join("none"), OsStr::new("x"), How::default(), |_| ()).unwrap_err();
-    assert_eq!(missing.code, Code::NotFound);
+    assert!(unpack_into(&packed(&from.join("f"), "f", false)[..], &inside, Names::Inside, |_| ()).is_err());
+    let missing = Source::open(&from.join("none"), true).unwrap_err();
+    assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
 }
 
 #[test]
@@ -105,10 +115,17 @@ fn a_thread_and_a_task_are_joined_and_whoever_leaves_is_noticed() {
     fs::write(root.path().join("f"), vec![3; 1 << 20]).unwrap();
     let (sender, receiver) = pipe();
     let path = root.path().join("f");
-    let packer =
-        std::thread::spawn(move || pack(Drain::new(sender), &path, OsStr::new("f"), How::default(), |_| ()));
+    let packer = std::thread::spawn(move || {
+        pack(
+            Drain::new(sender),
+            &Source::open(&path, false).unwrap(),
+            OsStr::new("f"),
+            How::default(),
+            |_| (),
+        )
+    });
     let to = tempfile::tempdir().unwrap();
-    unpack(Feed::new(receiver), to.path(), Names::Kept, |_| ()).unwrap();
+    unpack_into(Feed::new(receiver), to.path(), Names::Kept, |_| ()).unwrap();
     assert_eq!(packer.join().unwrap().unwrap().bytes, 1 << 20);
     assert_eq!(fs::read(to.path().join("f")).unwrap(), vec![3; 1 << 20]);
     let (sender, receiver) = pipe();

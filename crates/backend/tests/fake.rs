@@ -164,6 +164,7 @@ async fn records_are_private_and_say_what_the_test_said() {
         code: Some(137),
         signal: None,
         oom: true,
+        limit: None,
         reason: Reason::Exited,
         by: None,
         started: Millis(1),
@@ -171,6 +172,7 @@ async fn records_are_private_and_say_what_the_test_said() {
         log_end: Offset(6),
         leftovers: 0,
         survivors: 0,
+        unsure: false,
     };
     fake.end(&ticket.id, record.clone());
     let path = ticket.dir.as_path().join(Home::EXIT);

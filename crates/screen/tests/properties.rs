@@ -37,8 +37,10 @@ fn fragment() -> impl Strategy<Value = Vec<u8>> {
             let numbers: Vec<_> = numbers.iter().map(u16::to_string).collect();
             format!("\x1b[{marker}{}{}", numbers.join(";"), end as char).into_bytes()
         });
-    let modes =
-        [1, 3, 5, 6, 7, 12, 25, 47, 66, 1000, 1002, 1003, 1004, 1006, 1015, 1047, 1048, 1049, 2004, 2026];
+    let modes = [
+        1, 3, 5, 6, 7, 12, 25, 45, 47, 66, 69, 1000, 1002, 1003, 1004, 1006, 1015, 1047, 1048, 1049, 2004,
+        2026,
+    ];
     let mode = (proptest::sample::select(modes.to_vec()), any::<bool>())
         .prop_map(|(mode, on)| format!("\x1b[?{mode}{}", if on { 'h' } else { 'l' }).into_bytes());
     let colours =
@@ -99,6 +101,17 @@ fn fragment() -> impl Strategy<Value = Vec<u8>> {
         "\x1b[2K",
         "\x1b[2;4r",
         "\x1b[r",
+        "\x1b[?69h\x1b[3;8s",
+        "\x1b[?69h\x1b[5s",
+        "\x1b[?69h\x1b[;11s",
+        "\x1b[s",
+        "\x1b6",
+        "\x1b9",
+        "\x1b[2'}",
+        "\x1b[2'~",
+        "\x1b[88;2;3;4;9$x",
+        "\x1b[1;2;3;8$z",
+        "\x1b[1;1;3;9;1;2;4;1$v",
         "\x1b[3g",
         "\x1b[?5W",
         "\x1b]2;title\x07",
@@ -182,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn a_repaint_shows_the_same(output in output(), size in (2_u16..14, 1_u16..7)) {
+    fn a_repaint_shows_the_same(output in output(), size in prop_oneof![Just((SIZE.cols, SIZE.rows)), (2_u16..14, 1_u16..7)]) {
         let mut screen = Screen::new(SIZE, 20);
         let _ = screen.feed(&output.0);
         screen.resize(Size { cols: size.0, rows: size.1 });
@@ -201,6 +214,9 @@ proptest! {
         prop_assert_eq!(seen(&fresh).2, seen(&screen).2);
         prop_assert_eq!(fresh.capture(What::All, Format::Ansi), screen.capture(What::All, Format::Ansi));
         prop_assert_eq!(fresh.title(), screen.title());
+        // The margins on all sides, and their mode. What was unfinished is ended first.
+        let margins = b"\x1b\\\x1bP$qr\x1b\\\x1bP$qs\x1b\\\x1b[?69$p\x1b[6n";
+        prop_assert_eq!(fresh.feed(margins).replies, screen.feed(margins).replies);
     }
 
     #[test]

@@ -27,6 +27,12 @@ fn table() -> Vec<(&'static str, &'static str)> {
         ("\x1b[?7$p", "\x1b[?7;1$y"),
         ("\x1b[?2026$p", "\x1b[?2026;2$y"),
         ("\x1b[?9999$p", "\x1b[?9999;0$y"),
+        // The width and locked keys are for nobody to switch on.
+        ("\x1b[?3$p", "\x1b[?3;4$y"),
+        ("\x1b[?69$p", "\x1b[?69;2$y"),
+        ("\x1b[?8$p", "\x1b[?8;3$y"),
+        ("\x1b[2$p", "\x1b[2;4$y"),
+        ("\x1b[12$p", "\x1b[12;3$y"),
         ("\x1b[4$p", "\x1b[4;2$y"),
         ("\x1b[33$p", "\x1b[33;0$y"),
         ("\x1b[x", "\x1b[2;1;1;128;128;1;0x"),
@@ -47,6 +53,7 @@ fn table() -> Vec<(&'static str, &'static str)> {
         ("\x1b]7501;?\x1b\\", "\x1b]7501;?\x1b\\"),
         ("\x1bP$qm\x1b\\", "\x1bP1$r0m\x1b\\"),
         ("\x1bP$qr\x1b\\", "\x1bP1$r1;24r\x1b\\"),
+        ("\x1bP$qs\x1b\\", "\x1bP1$r1;80s\x1b\\"),
         ("\x1bP$q q\x1b\\", "\x1bP1$r2 q\x1b\\"),
         ("\x1bP$qz\x1b\\", "\x1bP0$r\x1b\\"),
         ("\x1bP+q436f\x1b\\", "\x1bP1+r436F=323536\x1b\\"),
@@ -105,9 +112,26 @@ fn a_title_cannot_be_typed_back() {
 }
 
 #[test]
+fn every_mode_that_programs_switch_says_how_it_is() {
+    for mode in [
+        1, 5, 6, 7, 9, 12, 25, 45, 47, 66, 69, 1000, 1002, 1003, 1004, 1005, 1006, 1007, 1015, 1016, 1042,
+        1047, 1049, 2004, 2026, 2031,
+    ] {
+        for (switch, value) in [('h', 1), ('l', 2)] {
+            let asked = format!("\x1b[?{mode}{switch}\x1b[?{mode}$p");
+            assert_eq!(reply(&asked), format!("\x1b[?{mode};{value}$y"), "{asked:?}");
+        }
+    }
+}
+
+#[test]
 fn the_answer_is_that_of_the_moment() {
     assert_eq!(reply("ab\r\ncd\x1b[6n"), "\x1b[2;3R");
     assert_eq!(reply("\x1b[3;10r\x1b[?6h\x1b[2;5H\x1b[6n"), "\x1b[2;5R", "counted from the margin");
+    assert_eq!(
+        reply("\x1b[?69h\x1b[5;20s\x1b[?6h\x1b[2;3H\x1b[6n\x1bP$qs\x1b\\"),
+        "\x1b[2;3R\x1bP1$r5;20s\x1b\\"
+    );
     assert_eq!(reply("\x1b[>5u\x1b[?u\x1b[?1049h\x1b[?u\x1b[?1049l\x1b[?u"), "\x1b[?5u\x1b[?0u\x1b[?5u");
     assert_eq!(reply("\x1b[=1u\x1b[=4;2u\x1b[?u\x1b[=1;3u\x1b[?u\x1b[<u\x1b[?u"), "\x1b[?5u\x1b[?4u\x1b[?0u");
     assert_eq!(reply("\x1b[?2004h\x1b[?2004$p\x1b[?1016h\x1b[?1016$p"), "\x1b[?2004;1$y\x1b[?1016;1$y");

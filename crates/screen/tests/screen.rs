@@ -13,6 +13,39 @@ fn plain(screen: &Screen, what: What) -> String {
     screen.capture(what, Format::Plain)
 }
 
+/// Rectangles that are erased by protection or change their looks, and boxes and columns that are not on the screen: nothing
+/// of them is done, and nothing of them is printed.
+#[test]
+fn what_is_not_done_leaves_the_screen_alone() {
+    let mut plain = Screen::new(Size { cols: 20, rows: 6 }, 10);
+    let _ = plain.feed(b"one\r\ntwo\r\nthree");
+    for sequence in [
+        "\x1b[3;5;1;1;1;2;2;1$v",
+        "\x1b[1;1;3;5;1;7;1;1$v",
+        "\x1b[88;3;5;1;1$x",
+        "\x1b[7;1;1;3;5$x",
+        "\x1b[173;1;1;3;5$x",
+        "\x1b[3;5;1;1$z",
+        "\x1b[1;1;3;5${",
+        "\x1b[1;1;3;5;1;4$r",
+        "\x1b[1;1;3;5;1;4$t",
+        "\x1b[2*x",
+        "\x1b[1;1;1;1;3;5*y",
+        "\x1b[99999;99999;99999;99999$x",
+        "\x1b[88;99999;99999;99999;99999$x",
+        "\x1b[99999;99999;99999;99999$z",
+        "\x1b[?69h\x1b[?69l",
+        "\x1b[?69h\x1b[5;5s\x1b[30s\x1b[9;2s\x1b[?69l",
+        "\x1b[1;1;1;1'w",
+    ] {
+        let mut screen = Screen::new(Size { cols: 20, rows: 6 }, 10);
+        let heard = screen.feed(format!("one\r\ntwo\r\nth{sequence}ree").as_bytes());
+        assert!(heard.replies.is_empty(), "{sequence:?}");
+        let seen = |screen: &Screen| (screen.rows(), screen.modes().cursor, screen.repaint());
+        assert_eq!(seen(&screen), seen(&plain), "{sequence:?}");
+    }
+}
+
 #[test]
 fn text_wraps_and_is_joined_again() {
     let screen = sized(5, 3, "hello world\r\nend");
@@ -235,4 +268,66 @@ fn scrollback_full_of_questions_is_repainted_without_one() {
         assert!(painted.feed(&repaint).replies.is_empty());
         assert_eq!(painted.rows(), screen.rows());
     }
+}
+
+#[test]
+fn a_soft_reset_leaves_the_cursor_where_it_is() {
+    let mut screen = sized(20, 5, "one\r\n\x1b[2;4r\x1b[3;7Hmid\x1b[?6h\x1b[2;5H\x1b[!p");
+    assert_eq!(screen.modes().cursor, (2, 4), "row 3 is the second of the margins");
+    let _ = screen.feed(b"x\x1b[5;1Hlast\x1b8home");
+    assert_eq!(screen.rows(), ["home", "", "    x mid", "", "last"], "margins and the saved cursor are gone");
+}
+
+#[test]
+fn what_the_alternate_screen_saved_is_there_at_the_next_visit() {
+    let visits = |text: &str| {
+        let mut screen = sized(20, 5, "shell\x1b[?1049h\x1b[3;7H\x1b7\x1b[H\x1b[?1049l");
+        let _ = screen.feed(text.as_bytes());
+        screen
+    };
+    assert_eq!(visits("\x1b[?1049h\x1b8").modes().cursor, (2, 6));
+    assert_eq!(visits("\x1b[H\x1b8").modes().cursor, (0, 5), "the primary screen has its own");
+    // A checkpoint keeps it.
+    let mut kept = Screen::restore(&visits("").checkpoint()).unwrap();
+    let _ = kept.feed(b"\x1b[?1049h\x1b8");
+    assert_eq!(kept.modes().cursor, (2, 6));
+    // A smaller screen has no such place.
+    let mut small = visits("");
+    small.resize(Size { cols: 4, rows: 2 });
+    let _ = small.feed(b"\x1b[?1049h\x1b8");
+    assert_eq!(small.modes().cursor, (1, 3));
+    assert_eq!(visits("\x1bc\x1b[?1049h\x1b8").modes().cursor, (0, 0), "a full reset forgets it");
+}
+
+#[test]
+fn a_pattern_for_adjusting_fills_the_screen_and_takes_margins_away() {
+    let mut screen = sized(4, 3, "\x1b[2;3r\x1b[?6h\x1b[2;2H\x1b#8");
+    assert_eq!((screen.rows(), screen.modes().cursor), (vec!["EEEE".to_owned(); 3], (0, 0)));
+    let _ = screen.feed(b"\x1b[3;1H\n");
+    assert_eq!(screen.rows(), ["EEEE", "EEEE", ""], "all of it scrolls");
+}
+
+#[test]
+fn a_step_back_over_the_edge_goes_to_the_row_that_ran_on() {
+    let typed = "\x1b[?45habcdefg\x08\x08\x08\x08x";
+    assert_eq!(sized(5, 3, typed).rows(), ["abcxe", "fg", ""]);
+    assert_eq!(sized(5, 3, &typed.replace("45h", "45l")).rows(), ["abcde", "xg", ""]);
+    assert_eq!(
+        sized(5, 3, "\x1b[?45hone\r\n\x08x").rows(),
+        ["one", "x", ""],
+        "the row above ended by itself"
+    );
+    // Behind the last column it goes back onto it; a step of several columns goes the same way.
+    assert_eq!(sized(5, 3, "\x1b[?45habcde\x08X").rows(), ["abcdX", "", ""]);
+    assert_eq!(sized(5, 3, &typed.replace("\x08\x08\x08\x08", "\x1b[4D")).rows(), ["abcxe", "fg", ""]);
+    assert_eq!(sized(5, 3, "\x1b[?45habcdefg\x1b[9999Dx").rows(), ["xbcde", "fg", ""]);
+}
+
+#[test]
+fn a_cursor_saved_where_a_wide_character_left_a_gap_is_kept_and_so_is_the_gap() {
+    let output =
+        "aa a aaaaaa a aaa aaa a a  a a  \té\x1b7a        \n👨\u{200d}👩\u{200d}👧👨\u{200d}👩\u{200d}👧    ";
+    let screen = sized(12, 5, output);
+    let again = Screen::restore(&screen.checkpoint()).expect("a checkpoint");
+    assert_eq!(again.visible(), screen.visible());
 }

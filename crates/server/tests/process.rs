@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use common::{LONG, until};
+use common::{TEST_TIMEOUT, until};
 use tempfile::TempDir;
 use wharf_api::daemon::ensure_by;
 use wharf_api::linux::Watched;
@@ -81,7 +81,7 @@ async fn a_daemon_starts_by_itself_and_ends_when_asked() {
     assert_eq!(place.client().await.daemon().await.unwrap().pid, status.pid);
     let daemon = Watched::pid(status.pid).unwrap().expect("it runs");
     client.stop_daemon().await.unwrap();
-    assert!(daemon.ended(LONG).await.unwrap());
+    assert!(daemon.ended(TEST_TIMEOUT).await.unwrap());
     assert!(!place.home.socket().exists());
     // The next command starts another at once.
     let client = place.client().await;
@@ -111,7 +111,7 @@ async fn a_daemon_that_is_killed_is_followed_by_another() {
     let daemon = Watched::pid(pid).unwrap().expect("it runs");
     let target = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(target, rustix::process::Signal::KILL).unwrap();
-    assert!(daemon.ended(LONG).await.unwrap());
+    assert!(daemon.ended(TEST_TIMEOUT).await.unwrap());
     assert!(place.home.socket().exists(), "its socket is stale");
     let client = place.client().await;
     assert_ne!(client.daemon().await.unwrap().pid, pid);
@@ -126,7 +126,7 @@ async fn signals_end_it_in_order() {
         let pid = place.client().await.daemon().await.unwrap().pid;
         let daemon = Watched::pid(pid).unwrap().expect("it runs");
         rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal).unwrap();
-        assert!(daemon.ended(LONG).await.unwrap());
+        assert!(daemon.ended(TEST_TIMEOUT).await.unwrap());
         assert!(!place.home.socket().exists(), "it took its socket with it");
         let log = fs::read_to_string(place.home.daemon_log()).unwrap();
         assert!(log.contains("its sessions go on"), "{log}");
@@ -170,7 +170,7 @@ async fn a_deleted_place_is_made_again_or_taken_over() {
         client.stop_daemon().await.unwrap();
         return;
     }
-    assert!(daemon.ended(LONG).await.unwrap());
+    assert!(daemon.ended(TEST_TIMEOUT).await.unwrap());
     until("the second still answers", async || {
         wharf_api::Client::new(place.home.socket()).daemon().await.is_ok_and(|status| status.pid == next)
     })

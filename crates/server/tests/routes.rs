@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{LONG, World, name, request, until};
+use common::{TEST_TIMEOUT, World, name, request, until};
 use wharf_api::{EnvRequest, GcRequest, LogChunk, ManyRequest, PipeRequest, Selector, Summary};
 use wharf_model::{Code, Millis, Offset, Reason, Size, State};
 
@@ -31,7 +31,7 @@ async fn stopping_the_daemon_leaves_sessions_running() {
     let world = World::new().await;
     let session = world.start("a", &["fake:sleep"]).await;
     world.client.stop_daemon().await.unwrap();
-    tokio::time::timeout(LONG, world.task).await.unwrap().unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, world.task).await.unwrap().unwrap();
     assert_eq!(world.fake.live(), [session.id]);
     assert!(!world.home.socket().exists());
     assert_eq!(world.client.daemon().await.unwrap_err().code, Code::Unavailable);
@@ -41,7 +41,7 @@ async fn stopping_the_daemon_leaves_sessions_running() {
 async fn a_session_is_started_listed_and_shown() {
     let world = World::new().await;
     let mut wanted = request("a", &["fake:echo"]);
-    wanted.spec.group = Some(name("g"));
+    wanted.spec.group = Some("g".parse().unwrap());
     wanted.spec.labels = [("team".to_owned(), "x y".to_owned())].into();
     let started = world.client.start(&wanted).await.unwrap();
     assert!(started.created);
@@ -53,8 +53,9 @@ async fn a_session_is_started_listed_and_shown() {
     };
     assert_eq!(names(Selector::default()).await, ["a", "b"]);
     assert_eq!(names(Selector { all: true, ..Selector::default() }).await, ["a", "b"]);
-    assert_eq!(names(Selector { group: Some(name("g")), ..Selector::default() }).await, ["a"]);
-    assert_eq!(names(Selector { group: Some(name("h")), ..Selector::default() }).await, [""; 0]);
+    assert_eq!(names(Selector { group: Some("g".parse().unwrap()), ..Selector::default() }).await, ["a"]);
+    let nobodys = Selector { group: Some("h".parse().unwrap()), ..Selector::default() };
+    assert_eq!(world.client.sessions(&nobodys).await.unwrap_err().code, Code::NotFound);
     let label = |value: &str| Selector {
         labels: [("team".to_owned(), value.to_owned())].into(),
         ..Selector::default()
@@ -100,7 +101,8 @@ async fn what_is_missing_is_not_found_and_what_is_no_name_is_refused() {
     let failure = world.client.session("nobody").await.unwrap_err();
     assert_eq!(failure.code, Code::NotFound);
     assert!(failure.message.contains("nobody"), "{failure}");
-    for bad in ["", ".", "..", "../daemon", "a/b", "a?b", "-rf", "a\nb"] {
+    assert_eq!(world.client.session("team/nobody").await.unwrap_err().code, Code::NotFound);
+    for bad in ["", ".", "..", "../daemon", "a//b", "a/b/c", "a/..", "a?b", "-rf", "a\nb"] {
         assert_eq!(world.client.session(bad).await.unwrap_err().code, Code::InvalidName, "{bad:?}");
     }
     let failure = world.client.start(&request("a", &["fake:missing"])).await.unwrap_err();
@@ -114,18 +116,18 @@ async fn what_is_typed_comes_back_in_the_log() {
     let world = World::new().await;
     let session = world.start("a", &["fake:echo"]).await;
     let text: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8 | 0x80).collect();
-    world.client.write("a", text.clone(), LONG).await.unwrap();
+    world.client.write("a", text.clone(), TEST_TIMEOUT).await.unwrap();
     assert!(world.fake.input(&session.id) == text);
-    world.client.write("a", &b"\nexit 7\n"[..], LONG).await.unwrap();
-    let record = world.client.wait("a", Some(LONG)).await.unwrap();
+    world.client.write("a", &b"\nexit 7\n"[..], TEST_TIMEOUT).await.unwrap();
+    let record = world.client.wait("a", Some(TEST_TIMEOUT)).await.unwrap();
     assert_eq!(record.code, Some(7));
-    let failure = world.client.write("a", &b"x"[..], LONG).await.unwrap_err();
+    let failure = world.client.write("a", &b"x"[..], TEST_TIMEOUT).await.unwrap_err();
     assert_eq!(failure.code, Code::Ended);
 
     for (from, follow) in [(0, true), (0, false), (1000, false)] {
         let mut reader = world.client.log("a", Offset(from), follow).await.unwrap();
         let mut read = Vec::new();
-        while let Some(chunk) = tokio::time::timeout(LONG, reader.next()).await.unwrap().unwrap() {
+        while let Some(chunk) = tokio::time::timeout(TEST_TIMEOUT, reader.next()).await.unwrap().unwrap() {
             let LogChunk::Data { offset, bytes } = chunk else { panic!("a gap: {chunk:?}") };
             assert_eq!(offset, Offset(from + read.len() as u64));
             read.extend_from_slice(&bytes);
@@ -143,7 +145,7 @@ async fn a_log_that_is_followed_brings_what_is_printed_later() {
     let mut reader = world.client.log("a", Offset(0), true).await.unwrap();
     for text in ["one", "two"] {
         world.fake.print(&session.id, text.as_bytes());
-        let chunk = tokio::time::timeout(LONG, reader.next()).await.unwrap().unwrap();
+        let chunk = tokio::time::timeout(TEST_TIMEOUT, reader.next()).await.unwrap().unwrap();
         assert!(matches!(chunk, Some(LogChunk::Data { bytes, .. }) if bytes == text));
     }
     // Without following, the answer ends where the log does.
@@ -152,7 +154,7 @@ async fn a_log_that_is_followed_brings_what_is_printed_later() {
     assert_eq!(still.next().await.unwrap(), None);
     // A daemon that ends says so, and who follows can ask the next one.
     world.stopper.stop();
-    let failure = tokio::time::timeout(LONG, reader.next()).await.unwrap().unwrap_err();
+    let failure = tokio::time::timeout(TEST_TIMEOUT, reader.next()).await.unwrap().unwrap_err();
     assert_eq!(failure.code, Code::Unreachable);
     world.end().await;
 }
@@ -167,7 +169,7 @@ async fn a_wait_has_a_timeout_and_ends_with_the_daemon() {
     let waiting = tokio::spawn(async move { client.wait("a", None).await });
     world.client.daemon().await.unwrap();
     world.stopper.stop();
-    let failure = tokio::time::timeout(LONG, waiting).await.unwrap().unwrap().unwrap_err();
+    let failure = tokio::time::timeout(TEST_TIMEOUT, waiting).await.unwrap().unwrap().unwrap_err();
     // The second, where the end came before the question.
     assert!(matches!(failure.code, Code::Unreachable | Code::Unavailable), "{failure}");
     world.end().await;
@@ -215,7 +217,7 @@ async fn a_pipe_sessions_input_is_closed() {
     wanted.spec.tty = false;
     world.client.start(&wanted).await.unwrap();
     world.client.close_input("a").await.unwrap();
-    assert_eq!(world.client.wait("a", Some(LONG)).await.unwrap().code, Some(0));
+    assert_eq!(world.client.wait("a", Some(TEST_TIMEOUT)).await.unwrap().code, Some(0));
     world.end().await;
 }
 
@@ -275,19 +277,26 @@ async fn a_signal_reaches_the_command() {
     world.start("a", &["fake:sleep"]).await;
     let outcomes = world.client.signal(&ManyRequest { signal: 15, ..named(&["a"]) }).await.unwrap();
     assert_eq!(outcomes[0].failure, None);
-    assert_eq!(world.client.wait("a", Some(LONG)).await.unwrap().signal, Some(15));
+    assert_eq!(world.client.wait("a", Some(TEST_TIMEOUT)).await.unwrap().signal, Some(15));
     let failure = world.client.signal(&ManyRequest { signal: 999, ..named(&["a"]) }).await.unwrap_err();
     assert_eq!(failure.code, Code::Invalid);
     world.end().await;
 }
 
 #[tokio::test]
-async fn an_operation_on_many_names_each_or_does_nothing() {
+async fn one_name_that_means_nothing_stops_nothing_for_the_others() {
     let world = World::new().await;
-    let session = world.start("a", &["fake:sleep"]).await;
+    world.start("a", &["fake:sleep"]).await;
+    world.start("b", &["fake:sleep"]).await;
     assert_eq!(world.client.stop(&ManyRequest::default()).await.unwrap_err().code, Code::Invalid);
-    assert_eq!(world.client.stop(&named(&["a", "nobody"])).await.unwrap_err().code, Code::NotFound);
-    assert_eq!(world.fake.live(), [session.id]);
+    assert_eq!(world.client.stop(&named(&["nobody", "neither"])).await.unwrap_err().code, Code::NotFound);
+    let outcomes = world.client.stop(&named(&["a", "nobody", "b", "a"])).await.unwrap();
+    let told: Vec<_> = outcomes
+        .iter()
+        .map(|one| (one.name.as_str(), one.failure.as_ref().map(|failure| failure.code)))
+        .collect();
+    assert_eq!(told, [("a", None), ("nobody", Some(Code::NotFound)), ("b", None)]);
+    assert!(world.fake.live().is_empty());
     world.end().await;
 }
 
@@ -300,7 +309,7 @@ async fn the_instance_answers_for_itself() {
     assert!(!world.client.doctor().await.unwrap().is_empty());
 
     world.start("old", &["fake:exit", "0"]).await;
-    world.client.wait("old", Some(LONG)).await.unwrap();
+    world.client.wait("old", Some(TEST_TIMEOUT)).await.unwrap();
     let later = Millis(u64::from(u32::MAX) * 1_000);
     let dry = GcRequest { dry_run: true, ended_before: Some(later) };
     let items = world.client.gc(&dry).await.unwrap();

@@ -3,7 +3,9 @@
 mod common;
 
 use std::fs;
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +46,25 @@ async fn what_is_no_socket_is_left_alone_and_named() {
     // The instance was let go again.
     fs::remove_dir_all(home.socket()).unwrap();
     open(&home).await.unwrap();
+}
+
+#[tokio::test]
+async fn no_socket_of_the_daemon_takes_descriptors() {
+    let world = World::new().await;
+    let (null, bytes) = (fs::File::open("/dev/null").unwrap(), [std::io::IoSlice::new(b"x")]);
+    let send = |from: &UnixStream| wharf_holder::linux::send(from.as_fd(), &bytes, &[null.as_fd()]);
+    let (one, other) = UnixStream::pair().unwrap();
+    wharf_boundary::take_descriptors(&other, false);
+    if send(&one).is_ok() && std::env::var_os("CI").is_none() {
+        eprintln!("left out: this kernel refuses no descriptors (Linux 6.16 does)");
+        return world.end().await;
+    }
+    for socket in [world.home.socket(), world.home.events_socket()] {
+        let caller = wharf_api::linux::connect(&socket).unwrap();
+        let error = send(&caller).expect_err("to close one may take as long as its owner wishes");
+        assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{}", socket.display());
+    }
+    world.end().await;
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use wharf_model::{ExitRecord, Millis, Offset, Reason, SessionId, State};
 use wharf_store::{Opened, Row, Store};
 
-const WITHIN: Duration = Duration::from_secs(20);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn id(number: u64) -> SessionId {
     SessionId::new(Millis(1_700_000_000_000 + number), number)
@@ -32,6 +32,7 @@ fn row(number: u64, state: State) -> Row {
             code: Some(3),
             signal: None,
             oom: false,
+            limit: None,
             reason: Reason::Exited,
             by: Some("me".to_owned()),
             started: Millis(1),
@@ -39,6 +40,7 @@ fn row(number: u64, state: State) -> Row {
             log_end: Offset(5),
             leftovers: 0,
             survivors: 0,
+            unsure: false,
         }),
     }
 }
@@ -72,7 +74,7 @@ fn rows_are_found_again_in_every_way() {
     }
     store.put(row(9, State::Lost));
     store.remove(&id(0));
-    store.flush(WITHIN);
+    store.flush(FLUSH_TIMEOUT);
     drop(store);
     let (store, opened) = Store::open(&path).unwrap();
     assert_eq!(opened, Opened::Ready);
@@ -113,7 +115,7 @@ fn the_file_is_private_whatever_it_was() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
     let (store, _) = Store::open(&path).unwrap();
     store.put(row(1, State::Exited));
-    store.flush(WITHIN);
+    store.flush(FLUSH_TIMEOUT);
     for file in fs::read_dir(dir.path()).unwrap() {
         let file = file.unwrap();
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", file.path());
@@ -207,7 +209,7 @@ fn a_write_never_waits_and_the_last_one_counts() {
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     other.execute_batch("ROLLBACK").unwrap();
     drop(other);
-    let until = Instant::now() + WITHIN;
+    let until = Instant::now() + FLUSH_TIMEOUT;
     while store.by_id(&id(1)).unwrap().is_none_or(|row| row.run != 1_000) {
         assert!(Instant::now() < until, "it was never written");
         store.flush(Duration::from_millis(100));

@@ -104,7 +104,7 @@ impl Drop for Fake {
     }
 }
 
-const READY: &str = "\x1b[?2004h";
+const PASTE_MODE_ON: &str = "\x1b[?2004h";
 
 #[test]
 fn plain_gets_what_was_sent_and_says_so() {
@@ -115,14 +115,14 @@ fn plain_gets_what_was_sent_and_says_so() {
     fake.until_shown(r#"GOT 1: "one\ntwo ü""#);
     fake.until_shown("working…");
     fake.until_shown("done");
-    assert!(fake.shown().contains(READY));
+    assert!(fake.shown().contains(PASTE_MODE_ON));
 }
 
 #[test]
 fn slow_start_drops_what_comes_too_early() {
     let mut fake = Fake::start("slow-start", &["--delay", "300"]);
     fake.write(b"lost\r");
-    fake.until_shown(READY);
+    fake.until_shown(PASTE_MODE_ON);
     fake.send("kept");
     fake.until_logged(&json!({ "n": 1, "text": "kept" }));
     assert!(fake.log().iter().any(|line| line["event"] == "dropped"));
@@ -131,7 +131,7 @@ fn slow_start_drops_what_comes_too_early() {
 #[test]
 fn swallow_takes_a_quick_enter_for_a_line_break() {
     let mut fake = Fake::start("swallow", &[]);
-    fake.until_shown(READY);
+    fake.until_shown(PASTE_MODE_ON);
     fake.write(b"\x1b[200~text\x1b[201~\r");
     fake.until_logged(&json!({ "event": "swallowed" }));
     std::thread::sleep(Duration::from_millis(150));
@@ -142,7 +142,7 @@ fn swallow_takes_a_quick_enter_for_a_line_break() {
 #[test]
 fn the_first_enter_is_dropped_and_the_text_stays() {
     let mut fake = Fake::start("swallow-first-enter", &[]);
-    fake.until_shown(READY);
+    fake.until_shown(PASTE_MODE_ON);
     fake.send("again");
     fake.until_logged(&json!({ "event": "swallowed" }));
     fake.write(b"\r");
@@ -152,7 +152,7 @@ fn the_first_enter_is_dropped_and_the_text_stays() {
 #[test]
 fn what_is_typed_at_a_menu_answers_it() {
     let mut fake = Fake::start("menu", &[]);
-    fake.until_shown(READY);
+    fake.until_shown(PASTE_MODE_ON);
     fake.send("first");
     fake.until_shown("Do you want to proceed?");
     fake.write(b"\x1b[200~play it\x1b[201~");
@@ -167,7 +167,7 @@ fn what_is_typed_at_a_menu_answers_it() {
 #[test]
 fn a_turn_is_interrupted_and_what_came_meanwhile_is_next() {
     let mut fake = Fake::start("plain", &[]);
-    fake.until_shown(READY);
+    fake.until_shown(PASTE_MODE_ON);
     fake.send("[[slow 60]] long");
     fake.until_shown("working…");
     fake.send("meanwhile");
@@ -180,7 +180,7 @@ fn a_turn_is_interrupted_and_what_came_meanwhile_is_next() {
 #[test]
 fn one_that_dies_does_so_when_it_has_read() {
     let mut fake = Fake::start("dies", &[]);
-    fake.until_shown(READY);
+    fake.until_shown(PASTE_MODE_ON);
     fake.write(b"x");
     assert_eq!(fake.child.wait().unwrap().code(), Some(3));
     assert_eq!(fake.log(), [json!({ "event": "died" })]);
@@ -191,16 +191,16 @@ fn queries_must_be_answered_first() {
     let mut fake = Fake::start("queries", &[]);
     fake.until_shown("\x1b]11;?");
     fake.write(b"\x1b[1;1R\x1b[?62;c");
-    assert!(!fake.shown().contains(READY));
+    assert!(!fake.shown().contains(PASTE_MODE_ON));
     fake.write(b"\x1b]11;rgb:0000/0000/0000\x1b\\");
-    fake.until_shown(READY);
+    fake.until_shown(PASTE_MODE_ON);
     fake.until_logged(&json!({ "event": "answered" }));
 }
 
 #[test]
 fn a_flood_a_full_screen_and_a_mark_for_a_paste() {
     let mut fake = Fake::start("flood", &["--flood", "200000"]);
-    fake.until_shown(READY);
+    fake.until_shown(PASTE_MODE_ON);
     fake.send("go");
     fake.until_shown("done");
     assert!(fake.shown().len() > 200_000);
@@ -211,7 +211,7 @@ fn a_flood_a_full_screen_and_a_mark_for_a_paste() {
     fake.until_shown("GOT 1");
 
     let mut fake = Fake::start("collapse", &[]);
-    fake.until_shown(READY);
+    fake.until_shown(PASTE_MODE_ON);
     let text = "line\n".repeat(20);
     fake.write(format!("\x1b[200~{text}\x1b[201~").as_bytes());
     fake.until_shown("[Pasted text #1 +20 lines]");
@@ -222,12 +222,12 @@ fn a_flood_a_full_screen_and_a_mark_for_a_paste() {
 #[test]
 fn a_slow_reader_a_silent_one_and_one_that_leaves_the_terminal_alone() {
     let mut fake = Fake::start("slow-reader", &[]);
-    fake.until_shown(READY);
+    fake.until_shown(PASTE_MODE_ON);
     fake.send(&"x".repeat(3000));
     fake.until_logged(&json!({ "n": 1, "text": "x".repeat(3000) }));
 
     let mut fake = Fake::start("silent", &[]);
-    fake.until_shown(READY);
+    fake.until_shown(PASTE_MODE_ON);
     fake.write(b"quiet\r");
     fake.until_logged(&json!({ "n": 1, "text": "quiet" }));
     assert!(!fake.shown().contains("quiet"));
@@ -236,5 +236,5 @@ fn a_slow_reader_a_silent_one_and_one_that_leaves_the_terminal_alone() {
     fake.until_shown("> ");
     fake.write(b"a line\n");
     fake.until_logged(&json!({ "n": 1, "text": "a line" }));
-    assert!(!fake.shown().contains(READY));
+    assert!(!fake.shown().contains(PASTE_MODE_ON));
 }

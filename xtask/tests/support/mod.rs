@@ -5,6 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use wharf_backend::conformance::left_out;
+
 /// The binaries beside ours; a run of the whole workspace has built them.
 pub(crate) fn wharf() -> PathBuf {
     let beside = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name("wharf");
@@ -21,11 +23,18 @@ pub(crate) fn wharf() -> PathBuf {
 
 /// Runs a task that must work and say this.
 pub(crate) fn task(name: &str, args: &[&str], says: &str) {
+    let engine = args.iter().any(|arg| ["docker", "podman"].contains(arg));
+    if engine && !rustix::process::geteuid().is_root() {
+        left_out("an engine of the tests' own needs root");
+    }
     let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
     xtask.arg(name).arg("--wharf").arg(wharf()).args(args);
     let output = xtask.output().expect("xtask runs");
     let shown =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if engine && shown.contains("is not here: `cargo xtask setup`") {
+        left_out("the engine is not here: `cargo xtask setup` installs it");
+    }
     assert!(output.status.success(), "{shown}");
     assert!(shown.contains(says), "{shown}");
 }

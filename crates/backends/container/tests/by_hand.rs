@@ -17,7 +17,7 @@ use wharf_backend::{Adoption, Backend, Connection, Stop};
 use wharf_container::{ContainerBackend, Endpoint, Flavour, Options};
 use wharf_model::{Code, Container, Offset, Reason, Ticket, Volume};
 
-const LONG: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn name(ticket: &Ticket) -> String {
     format!("wharf-{}", ticket.id)
@@ -94,7 +94,7 @@ async fn killed(bench: Bench) {
     Transcript::of(&*connection, Offset(0)).await.until("up").await;
     let options = KillContainerOptionsBuilder::default().signal("KILL").build();
     client(&bench).await.kill_container(&name(&ticket), Some(options)).await.expect("a kill");
-    let broken = within(LONG, "the end", connection.wait()).await;
+    let broken = within(TEST_TIMEOUT, "the end", connection.wait()).await;
     assert_eq!(broken.expect_err("no holder could tell").code, Code::Unreachable);
     let Adoption::Ended(record) = fate(&bench, &ticket).await else {
         panic!("its end was seen by the engine")
@@ -112,7 +112,7 @@ async fn removed(bench: Bench) {
     let options = RemoveContainerOptionsBuilder::default().force(true).build();
     client(&bench).await.remove_container(&name(&ticket), Some(options)).await.expect("a removal");
     // Docker kills it, and nobody is left to tell; Podman asks its first process to go.
-    match within(LONG, "the end", connection.wait()).await {
+    match within(TEST_TIMEOUT, "the end", connection.wait()).await {
         Ok(record) => assert_eq!(record.reason, Reason::Stopped),
         Err(_) => assert!(matches!(fate(&bench, &ticket).await, Adoption::Lost)),
     }
@@ -124,7 +124,7 @@ async fn stopped_by_the_engine(bench: Bench) {
     let (ticket, connection) = bench.start(bench.shell(script)).await;
     Transcript::of(&*connection, Offset(0)).await.until("up").await;
     client(&bench).await.stop_container(&name(&ticket), None).await.expect("a stop");
-    let record = within(LONG, "the end", connection.wait()).await.expect("the holder saw to it");
+    let record = within(TEST_TIMEOUT, "the end", connection.wait()).await.expect("the holder saw to it");
     assert_eq!((record.code, record.reason), (Some(7), Reason::Stopped));
     assert!(lines(&connection).await.contains("bye"));
     bench.clear(&ticket).await;
@@ -144,7 +144,7 @@ async fn paused_and_renamed(bench: Bench) {
     let options = RenameContainerOptionsBuilder::default().name(&format!("mine-{}", ticket.id)).build();
     client.rename_container(&name(&ticket), options).await.expect("a rename");
     let Ok(Adoption::Alive(found)) = bench.open().adopt(&ticket).await else { panic!("it lives") };
-    found.write(b"hello\n", LONG).await.expect("input works");
+    found.write(b"hello\n", TEST_TIMEOUT).await.expect("input works");
     Transcript::of(&*found, Offset(0)).await.until("hello").await;
     connection.stop(stop()).await.expect("a stop");
     bench.clear(&ticket).await;
@@ -168,7 +168,7 @@ async fn it_is_closed(bench: Bench) {
     let container = launch.spec.container.as_mut().expect("a container");
     container.read_only = true;
     let (ticket, connection) = bench.start(launch).await;
-    within(LONG, "the end", connection.wait()).await.expect("the end");
+    within(TEST_TIMEOUT, "the end", connection.wait()).await.expect("the end");
     let none = "0".repeat(16);
     assert_eq!(lines(&connection).await, format!("CapEff: {none}\nCapBnd: {none}\nNoNewPrivs: 1\nro\n"));
     bench.clear(&ticket).await;
@@ -205,7 +205,7 @@ async fn secrets_are_not_in_the_engine(bench: Bench) {
 async fn files_are_the_users(bench: Bench) {
     use std::os::unix::fs::MetadataExt;
     let (ticket, connection) = bench.start(bench.shell("umask; touch made; mkdir dir")).await;
-    assert_eq!(within(LONG, "the end", connection.wait()).await.expect("the end").code, Some(0));
+    assert_eq!(within(TEST_TIMEOUT, "the end", connection.wait()).await.expect("the end").code, Some(0));
     let own = rustix::process::geteuid().as_raw();
     for made in ["made", "dir"] {
         assert_eq!(bench.root().join(made).metadata().expect("it was made").uid(), own);
@@ -219,7 +219,7 @@ async fn another_user(bench: Bench) {
         launch.spec.dir = "/".into();
         launch.spec.container.as_mut().expect("a container").user = Some(user.to_owned());
         let (ticket, connection) = bench.start(launch).await;
-        connection.write(b"typed\n", LONG).await.expect("input works");
+        connection.write(b"typed\n", TEST_TIMEOUT).await.expect("input works");
         let mut transcript = Transcript::of(&*connection, Offset(0)).await;
         transcript.until("1234").await;
         transcript.until("typed").await;
@@ -241,7 +241,7 @@ async fn one_static_program_is_enough(bench: Bench) {
     let container = Container { network: Some("none".into()), ..Container::of(BUSYBOX) };
     launch.spec.container = Some(container.into());
     let (ticket, connection) = bench.start(launch).await;
-    assert_eq!(within(LONG, "the end", connection.wait()).await.expect("the end").code, Some(0));
+    assert_eq!(within(TEST_TIMEOUT, "the end", connection.wait()).await.expect("the end").code, Some(0));
     assert_eq!(lines(&connection).await, "from scratch\n");
     bench.clear(&ticket).await;
 }
@@ -263,7 +263,7 @@ async fn worktrees_work(bench: Bench) {
     launch.spec.dir = tree.as_path().into();
     launch.spec.container = Some(support::container(&tree).into());
     let (ticket, connection) = bench.start(launch).await;
-    let record = within(LONG, "the end", connection.wait()).await.expect("the end");
+    let record = within(TEST_TIMEOUT, "the end", connection.wait()).await.expect("the end");
     assert_eq!(lines(&connection).await, "first\nA  new\n");
     assert_eq!(record.code, Some(0));
     bench.clear(&ticket).await;
@@ -277,7 +277,8 @@ async fn a_missing_image(bench: Bench) {
     assert_eq!(failure.code, Code::NotFound);
     assert!(failure.message.contains("no-such-image") && failure.hint.is_some(), "{failure:?}");
     launch.spec.container = Some(Container::of("localhost/no-such-image").into());
-    let failure = within(LONG, "a refusal", bench.open().start(launch)).await.err().expect("nobody has it");
+    let failure =
+        within(TEST_TIMEOUT, "a refusal", bench.open().start(launch)).await.err().expect("nobody has it");
     assert_eq!(failure.code, Code::Unavailable, "{failure:?}");
 }
 
@@ -296,12 +297,12 @@ async fn a_hung_engine_delays_nothing(bench: Bench) {
     // The holder answers for itself.
     let found = within(Duration::from_secs(1), "an adoption", backend.adopt(&hung)).await;
     let Ok(Adoption::Alive(found)) = found else { panic!("the engine is not needed for that") };
-    let record = within(LONG, "a stop", found.stop(stop())).await.expect("nor for that");
+    let record = within(TEST_TIMEOUT, "a stop", found.stop(stop())).await.expect("nor for that");
     assert_eq!(record.signal, Some(9));
-    within(LONG, "the end", connection.wait()).await.expect("the end");
+    within(TEST_TIMEOUT, "the end", connection.wait()).await.expect("the end");
     // Nothing is concluded from silence.
     let gone = Ticket { dir: bench.root().join("nowhere").as_path().into(), ..hung };
-    let Err(failure) = within(LONG, "an answer", backend.adopt(&gone)).await else {
+    let Err(failure) = within(TEST_TIMEOUT, "an answer", backend.adopt(&gone)).await else {
         panic!("nothing can be known")
     };
     assert_eq!(failure.code, Code::Unreachable);
@@ -310,7 +311,7 @@ async fn a_hung_engine_delays_nothing(bench: Bench) {
 
 async fn an_ended_session_leaves_no_container(bench: Bench) {
     let (ticket, connection) = bench.start(bench.shell("exit 3")).await;
-    within(LONG, "the end", connection.wait()).await.expect("the end");
+    within(TEST_TIMEOUT, "the end", connection.wait()).await.expect("the end");
     let client = client(&bench).await;
     until("its container is gone", async || client.inspect_container(&name(&ticket), None).await.is_err())
         .await;
@@ -354,12 +355,13 @@ async fn orphans_are_cleared_and_doubts_are_kept(bench: Bench) {
     until("it is over", async || ending.join(wharf_model::Home::EXIT).exists()).await;
     let client = client(&bench).await;
     // Its answer is an error for some codes; that it came is what counts.
-    let _ = within(LONG, "its container's end", client.wait_container(&name(&ended), None).next()).await;
+    let _ =
+        within(TEST_TIMEOUT, "its container's end", client.wait_container(&name(&ended), None).next()).await;
     let there = async |ticket: &Ticket| client.inspect_container(&name(ticket), None).await.is_ok();
     // Their directories are lost. One runs on, and one does not.
     let options = KillContainerOptionsBuilder::default().signal("KILL").build();
     client.kill_container(&name(&gone), Some(options)).await.expect("a kill");
-    within(LONG, "the end", connection.wait()).await.expect_err("no holder could tell");
+    within(TEST_TIMEOUT, "the end", connection.wait()).await.expect_err("no holder could tell");
     let aside = bench.root().join("aside");
     for ticket in [&gone, &kept] {
         std::fs::rename(ticket.dir.as_path(), aside.with_extension(ticket.id.as_str())).expect("a rename");
@@ -391,7 +393,7 @@ async fn an_image_is_built(bench: Bench) {
     };
     launch.spec.container = Some(container.into());
     let (ticket, connection) = bench.start(launch.clone()).await;
-    within(LONG, "the end", connection.wait()).await.expect("the end");
+    within(TEST_TIMEOUT, "the end", connection.wait()).await.expect("the end");
     assert_eq!(lines(&connection).await, "hello\n/bin\nyes\n");
     bench.clear(&ticket).await;
     // An error in the middle of a build is an error, and is told.
@@ -404,7 +406,7 @@ async fn a_next_run_is_not_taken_for_the_last(bench: Bench) {
     let launch = bench.shell("exit 0");
     let mut second = launch.clone();
     let (first, connection) = bench.start(launch).await;
-    within(LONG, "the end", connection.wait()).await.expect("the end");
+    within(TEST_TIMEOUT, "the end", connection.wait()).await.expect("the end");
     bench.clear(&first).await;
     // As a restart does it.
     let exit = first.dir.as_path().join(wharf_model::Home::EXIT);

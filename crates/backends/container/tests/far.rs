@@ -11,7 +11,7 @@ use wharf_backend::{Adoption, Backend, Connection, Stop};
 use wharf_container::{ContainerBackend, Flavour};
 use wharf_model::{Code, Container, Home, Offset, Reason, Secret, Ticket, Volume};
 
-const LONG: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Prints every number up to its first argument, a line each.
 const COUNT: &str = "i=0; while [ $i -lt $1 ]; do i=$((i + 1)); echo $i; done";
 
@@ -93,8 +93,8 @@ async fn a_session_is_one_like_any_other(bench: FarBench) {
     let (ticket, connection) =
         bench.start(bench.shell("echo out; echo err >&2; read -r x; echo \"<$x>\"; exit 7")).await;
     assert!(ticket.holder.is_none() && ticket.command.is_none(), "no process of there is one of here");
-    connection.write(b"typed\n", LONG).await.expect("input works");
-    let record = within(LONG, "the end", connection.wait()).await.expect("the end");
+    connection.write(b"typed\n", TEST_TIMEOUT).await.expect("input works");
+    let record = within(TEST_TIMEOUT, "the end", connection.wait()).await.expect("the end");
     assert_eq!(record.code, Some(7));
     let lines = all(&connection).await;
     for line in ["out\n", "err\n", "<typed>\n"] {
@@ -121,7 +121,7 @@ async fn a_cut_wire_loses_and_doubles_nothing(bench: FarBench) {
     let record = loop {
         match found(&bench, &ticket).await {
             Adoption::Ended(record) => break record,
-            Adoption::Alive(connection) => match within(LONG, "the end", connection.wait()).await {
+            Adoption::Alive(connection) => match within(TEST_TIMEOUT, "the end", connection.wait()).await {
                 Ok(record) => break record,
                 Err(failure) => assert_eq!(failure.code, Code::Unreachable),
             },
@@ -150,8 +150,8 @@ async fn a_dead_daemon_loses_and_doubles_nothing(bench: FarBench) {
     let ticket = bench.joined(ticket).await;
     let before = mirrored(&ticket).len();
     let Adoption::Alive(connection) = found(&bench, &ticket).await else { panic!("it lives") };
-    connection.write(b"again\n", LONG).await.expect("input works again");
-    let record = within(LONG, "the end", connection.wait()).await.expect("the end");
+    connection.write(b"again\n", TEST_TIMEOUT).await.expect("input works again");
+    let record = within(TEST_TIMEOUT, "the end", connection.wait()).await.expect("the end");
     assert!(before as u64 <= record.log_end.0);
     assert!(
         mirrored(&ticket) == format!("{}<again>\n", counted(40_000)).into_bytes(),
@@ -170,7 +170,7 @@ async fn what_ended_meanwhile_is_brought_home(bench: FarBench) {
             let started = ContainerBackend::new(options).start(launch).await;
             let (ticket, connection) = started.map_err(|failure| format!("{failure:?}")).expect("it starts");
             Transcript::of(&*connection, Offset(0)).await.until("begun\n").await;
-            connection.write(b"go\n", LONG).await.expect("input works");
+            connection.write(b"go\n", TEST_TIMEOUT).await.expect("input works");
             ticket
         })
     });
@@ -194,7 +194,7 @@ async fn an_engine_out_of_reach_is_not_an_end(bench: FarBench) {
     Transcript::of(&*connection, Offset(0)).await.until("up").await;
     bench.wire.set_down(true);
     bench.wire.cut();
-    let broken = within(LONG, "it is noticed", connection.wait()).await;
+    let broken = within(TEST_TIMEOUT, "it is noticed", connection.wait()).await;
     assert_eq!(broken.expect_err("nobody can know").code, Code::Unreachable);
     let failure = bench.open().adopt(&ticket).await.err().expect("it cannot be reached");
     assert_eq!(failure.code, Code::Unreachable, "{failure:?}");
@@ -203,7 +203,7 @@ async fn an_engine_out_of_reach_is_not_an_end(bench: FarBench) {
     assert_eq!(bench.open().start(again).await.err().map(|failure| failure.code), Some(Code::Unavailable));
     bench.wire.set_down(false);
     let Adoption::Alive(connection) = found(&bench, &ticket).await else { panic!("it lives") };
-    connection.write(b"still here\n", LONG).await.expect("input works");
+    connection.write(b"still here\n", TEST_TIMEOUT).await.expect("input works");
     Transcript::of(&*connection, Offset(0)).await.until("still here").await;
     assert_eq!(bench.containers().await, 1, "nothing is started twice");
     connection.stop(stop()).await.expect("a stop");
@@ -214,7 +214,7 @@ async fn killed_over_there(bench: FarBench) {
     let (ticket, connection) = bench.start(bench.shell("echo up; exec sleep 600")).await;
     Transcript::of(&*connection, Offset(0)).await.until("up").await;
     bench.kill(&ticket).await;
-    match within(LONG, "the end", connection.wait()).await {
+    match within(TEST_TIMEOUT, "the end", connection.wait()).await {
         Ok(record) => assert_eq!(record.signal, Some(9)),
         Err(failure) => assert_eq!(failure.code, Code::Unreachable),
     }
@@ -245,7 +245,7 @@ async fn nothing_of_this_host_is_shared(bench: FarBench) {
     let container = Container { network: Some("none".into()), read_only: true, ..Container::of(BUSYBOX) };
     launch.spec.container = Some(container.into());
     let (ticket, connection) = bench.start(launch).await;
-    assert_eq!(within(LONG, "the end", connection.wait()).await.expect("the end").code, Some(0));
+    assert_eq!(within(TEST_TIMEOUT, "the end", connection.wait()).await.expect("the end").code, Some(0));
     assert_eq!(all(&connection).await, "from scratch\n");
     bench.gone(&ticket).await;
 }

@@ -10,7 +10,7 @@ use wharf_backend::{Adoption, Backend};
 use wharf_container::Flavour;
 use wharf_model::{Code, Offset, Ticket};
 
-const LONG: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Counts with pauses until it is told to end, and then tells how far it came.
 const COUNT: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); echo $i; [ $((i % 500)) != 0 ] || sleep 0.05; \
@@ -55,7 +55,7 @@ async fn an_engine_that_is_killed_and_comes_back_ends_nothing() {
     }
     bench.bench.engine.kill();
     // By a stream of the engine nothing is known from here on; the other one is not even delayed.
-    let broken = within(LONG, "it is noticed", far.wait()).await;
+    let broken = within(TEST_TIMEOUT, "it is noticed", far.wait()).await;
     assert_eq!(broken.expect_err("nobody can know").code, Code::Unreachable);
     let failure = bench.open().adopt(&far_ticket).await.err().expect("it cannot be reached");
     assert_eq!(failure.code, Code::Unreachable, "{failure:?}");
@@ -80,8 +80,8 @@ async fn an_engine_that_is_killed_and_comes_back_ends_nothing() {
             stdio: [null(), stdio.1.into(), null()],
             tty: false,
         };
-        assert_eq!(within(LONG, "a further command", connection.exec(request)).await, Ok(0));
-        let record = within(LONG, "the end", connection.wait()).await.expect("the end");
+        assert_eq!(within(TEST_TIMEOUT, "a further command", connection.exec(request)).await, Ok(0));
+        let record = within(TEST_TIMEOUT, "the end", connection.wait()).await.expect("the end");
         assert_eq!(record.code, Some(0));
         let output = Transcript::of(&*connection, Offset(0)).await.rest().await.seen;
         assert_eq!(output.len() as u64, record.log_end.0);

@@ -10,7 +10,7 @@ use wharf_backend::{Adoption, Backend, Stop};
 use wharf_container::Flavour;
 use wharf_model::{Code, Offset, Reason};
 
-const LONG: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn run<C>(flavour: Flavour, case: C)
 where
@@ -42,7 +42,7 @@ async fn a_session_by_ssh(bench: FarBench, server: Server) {
     assert!(probe.available && probe.detail.contains("ssh://"), "{probe:?}\n{}", server.log());
     let flood = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); echo $i; done; read -r x; echo \"<$x>\"; exec sleep 600";
     let (ticket, connection) = bench.start(bench.shell(flood)).await;
-    connection.write(b"typed\n", LONG).await.expect("input works");
+    connection.write(b"typed\n", TEST_TIMEOUT).await.expect("input works");
     let mut transcript = Transcript::of(&*connection, Offset(0)).await;
     transcript.until("<typed>\n").await;
     let expected: Vec<String> = (1..=20_000).map(|i| i.to_string()).collect();
@@ -50,7 +50,7 @@ async fn a_session_by_ssh(bench: FarBench, server: Server) {
     assert!(transcript.seen == expected.as_bytes(), "a byte is missing or doubled");
     let Ok(Adoption::Alive(again)) = bench.open().adopt(&ticket).await else { panic!("it is found again") };
     let stop = Stop { grace: Duration::ZERO, reason: Reason::Killed, by: "a test".to_owned() };
-    let record = within(LONG, "a stop", again.stop(stop)).await.expect("a stop");
+    let record = within(TEST_TIMEOUT, "a stop", again.stop(stop)).await.expect("a stop");
     assert_eq!((record.signal, record.log_end.0), (Some(9), expected.len() as u64));
     bench.gone(&ticket).await;
 }

@@ -19,7 +19,7 @@ use wharf_backend::{Adoption, Backend, Stop};
 use wharf_container::{ContainerBackend, Endpoint, Flavour, Options};
 use wharf_model::{Code, Offset, Reason};
 
-const LONG: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An authority and a port that it vouches for, which lets in only whom it vouches for too.
 struct Port {
@@ -93,11 +93,11 @@ async fn a_session_by_certificates() {
     let open = || ContainerBackend::new(options.clone());
     let started = open().start(bench.shell("echo up; exec cat")).await;
     let (ticket, connection) = started.map_err(|failure| format!("{failure:?}")).expect("it starts");
-    connection.write(b"typed\n", LONG).await.expect("input works");
+    connection.write(b"typed\n", TEST_TIMEOUT).await.expect("input works");
     Transcript::of(&*connection, Offset(0)).await.until("typed\n").await;
     let Ok(Adoption::Alive(again)) = open().adopt(&ticket).await else { panic!("it is found again") };
     let stop = Stop { grace: Duration::ZERO, reason: Reason::Killed, by: "a test".to_owned() };
-    let record = within(LONG, "a stop", again.stop(stop)).await.expect("a stop");
+    let record = within(TEST_TIMEOUT, "a stop", again.stop(stop)).await.expect("a stop");
     assert_eq!((record.signal, record.log_end.0), (Some(9), 9));
     bench.gone(&ticket).await;
 }

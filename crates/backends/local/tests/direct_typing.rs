@@ -1,15 +1,18 @@
 //! Keys that go past the holder: in order, never into another's piece, and given up for whoever else types.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wharf_backend::{Backend, Connection, Launch, Stop};
 use wharf_holder::client::{Client, Event};
+use wharf_holder::frame::{self, Kind};
 use wharf_local::{LocalBackend, Options};
 use wharf_model::{Home, Millis, Reason, SessionId, Spec, Text};
 
-const SOON: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A session that prints what it reads, and its directory.
 async fn echo(dir: &Path) -> (PathBuf, Arc<dyn Connection>) {
@@ -36,7 +39,7 @@ async fn echo(dir: &Path) -> (PathBuf, Arc<dyn Connection>) {
 
 /// Waits until the log is as it should be.
 async fn until(home: &Path, right: impl Fn(&str) -> bool) -> String {
-    let deadline = Instant::now() + SOON;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     loop {
         let log = std::fs::read(home.join(Home::LOG).join("00000000000000000000.log")).unwrap_or_default();
         let log = String::from_utf8_lossy(&log).into_owned();
@@ -55,7 +58,7 @@ async fn end(connection: &dyn Connection) {
 
 fn typist(home: &Path) -> Client {
     let mut client = Client::connect(home, "attach").expect("it welcomes");
-    client.set_timeout(Some(SOON)).expect("a timeout");
+    client.set_timeout(Some(TEST_TIMEOUT)).expect("a timeout");
     client.read_from(client.welcome().log_end).expect("it reads");
     client.type_directly();
     client
@@ -122,7 +125,7 @@ async fn two_who_type_never_mix() {
     };
     has.await.expect("it gets the terminal");
     for n in 0..50 {
-        connection.write(piece(n).as_bytes(), SOON).await.expect("it is typed");
+        connection.write(piece(n).as_bytes(), TEST_TIMEOUT).await.expect("it is typed");
     }
     let direct = typing.await.expect("it types");
     assert!((1..2_000).contains(&direct), "it has the terminal at times: {direct}");
@@ -140,6 +143,57 @@ async fn two_who_type_never_mix() {
 }
 
 #[tokio::test]
+async fn the_terminal_is_lent_to_one_at_a_time() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (home, connection) = echo(dir.path()).await;
+    let mut first = borrower(&home);
+    assert_eq!(borrow(&mut first), Kind::Ack as u8, "nobody has it");
+    let mut second = borrower(&home);
+    for who in [&mut second, &mut first] {
+        assert_eq!(borrow(who), Kind::Error as u8, "the first has it");
+    }
+    // A second one gets it once it is back, whether it was given back or its borrower went.
+    first.write_all(&frame::encode(Kind::Return, 0, &[0; 8])).expect("it is sent");
+    // What is asked on the same connection is answered after that.
+    assert_eq!(ask(&mut first, Kind::Status, &[]), Kind::Ack as u8);
+    assert_eq!(borrow(&mut second), Kind::Ack as u8);
+    assert_eq!(borrow(&mut first), Kind::Error as u8);
+    drop(second);
+    let until = Instant::now() + TEST_TIMEOUT;
+    while borrow(&mut first) != Kind::Ack as u8 {
+        assert!(Instant::now() < until, "it never comes back");
+    }
+    end(&*connection).await;
+}
+
+/// One that speaks by hand.
+fn borrower(home: &Path) -> UnixStream {
+    let mut stream = UnixStream::connect(home.join(Home::SOCKET)).expect("it listens");
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("a timeout");
+    let hello = br#"{"role":"attach"}"#;
+    assert_eq!(ask(&mut stream, Kind::Hello, hello), Kind::Welcome as u8);
+    stream
+}
+
+fn borrow(stream: &mut UnixStream) -> u8 {
+    ask(stream, Kind::Borrow, &[])
+}
+
+/// Asks for something, and passes over what is told beside it. The kind of the answer.
+fn ask(stream: &mut UnixStream, kind: Kind, payload: &[u8]) -> u8 {
+    stream.write_all(&frame::encode(kind, 9, payload)).expect("it is sent");
+    loop {
+        let mut head = [0; frame::HEADER];
+        stream.read_exact(&mut head).expect("an answer");
+        let length = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
+        stream.read_exact(&mut vec![0; length as usize]).expect("all of it");
+        if head[4] == 9 {
+            return head[0];
+        }
+    }
+}
+
+#[tokio::test]
 async fn one_that_keeps_the_terminal_holds_nobody_up() {
     let dir = tempfile::tempdir().expect("a directory");
     let (home, connection) = echo(dir.path()).await;
@@ -149,14 +203,14 @@ async fn one_that_keeps_the_terminal_holds_nobody_up() {
         key(&mut silent, b'b');
     }
     // It reads nothing any more, so it does not hear that the terminal is wanted back.
-    connection.write(b"from another", SOON).await.expect("it is typed all the same");
+    connection.write(b"from another", TEST_TIMEOUT).await.expect("it is typed all the same");
     until(&home, |log| log.ends_with("from another")).await;
     // One that goes away without a word holds nobody up either.
     let mut gone = typist(&home);
     key(&mut gone, b'c');
     key(&mut gone, b'd');
     drop(gone);
-    connection.write(b"and more", SOON).await.expect("it is typed");
+    connection.write(b"and more", TEST_TIMEOUT).await.expect("it is typed");
     until(&home, |log| log.ends_with("cdand more")).await;
     end(&*connection).await;
 }

@@ -5,12 +5,12 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use wharf_backend::{Backend, Launch};
-use wharf_holder::client::{Client, Event};
+use wharf_holder::client::{self, Client, Event};
 use wharf_holder::frame::{self, Header, Kind};
 use wharf_local::{LocalBackend, Options};
 use wharf_model::{Code, Home, Millis, SessionId, Spec, Text};
 
-const SOON: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What a peer might send that is no peer of ours.
 fn nonsense() -> Vec<Vec<u8>> {
@@ -39,23 +39,62 @@ fn nonsense() -> Vec<Vec<u8>> {
     cases
 }
 
+/// How many connections a holder takes.
+const MAX_PEERS: usize = 256;
+
 #[tokio::test]
-async fn nonsense_is_answered_or_cut_off_and_the_session_goes_on() {
+async fn a_holder_takes_so_many_connections_and_says_that_it_takes_no_more() {
     let dir = tempfile::tempdir().expect("a directory");
     let place = Home::below(dir.path());
     let backend = LocalBackend::new(Options::new(&place));
+    let launch = launch(&place, "read line; echo got $line; exit 5");
+    let home = launch.home.clone();
+    let (ticket, connection) = backend.start(launch).await.expect("it starts");
+    let knock = || Client::connect(&home, "program");
+    // One of them is the backend's own.
+    let mut guests: Vec<Client> = (1..MAX_PEERS).map(|_| knock().expect("there is room")).collect();
+    for _ in 0..20 {
+        let error = knock().expect_err("there is no room");
+        let failure = client::refusal(&error).expect("it says why");
+        assert_eq!(failure.code, Code::Busy, "{failure:?}");
+    }
+    // Those inside are told, and have it as before.
+    assert!(guests[0].has("exec"));
+    connection.stats().await.expect("the backend's own goes on");
+    guests.pop();
+    let until = std::time::Instant::now() + TEST_TIMEOUT;
+    while knock().is_err() {
+        assert!(std::time::Instant::now() < until, "the place that is free is not given to anybody");
+    }
+    drop(guests);
+    connection.write(b"sense\n", TEST_TIMEOUT).await.expect("it takes input");
+    let record =
+        tokio::time::timeout(TEST_TIMEOUT, connection.wait()).await.expect("it ends").expect("its record");
+    assert_eq!(record.code, Some(5));
+    backend.sweep(&ticket).await.expect("nothing is left");
+}
+
+fn launch(place: &Home, script: &str) -> Launch {
     let id = SessionId::new(Millis(1), 77);
-    let launch = Launch {
+    Launch {
         home: place.session(&id),
         id,
         name: "hostile".parse().expect("a name"),
         run: 1,
         created: Millis(1),
-        argv: ["/bin/sh", "-c", "read line; echo got $line; exit 5"].map(Text::from).to_vec(),
+        argv: ["/bin/sh", "-c", script].map(Text::from).to_vec(),
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         token: "hostile".into(),
         spec: Spec::new(["sh"], "/"),
-    };
+    }
+}
+
+#[tokio::test]
+async fn nonsense_is_answered_or_cut_off_and_the_session_goes_on() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let place = Home::below(dir.path());
+    let backend = LocalBackend::new(Options::new(&place));
+    let launch = launch(&place, "read line; echo got $line; exit 5");
     let home = launch.home.clone();
     let (_ticket, connection) = backend.start(launch).await.expect("it starts");
     for bytes in nonsense() {
@@ -63,7 +102,7 @@ async fn nonsense_is_answered_or_cut_off_and_the_session_goes_on() {
         // It may be cut off in the middle.
         let _ = peer.write_all(&bytes);
         let _ = peer.shutdown(std::net::Shutdown::Write);
-        peer.set_read_timeout(Some(SOON)).expect("a timeout");
+        peer.set_read_timeout(Some(TEST_TIMEOUT)).expect("a timeout");
         let mut answer = Vec::new();
         // It hears something or nothing, but it is not left hanging.
         let _ = peer.read_to_end(&mut answer);
@@ -74,8 +113,9 @@ async fn nonsense_is_answered_or_cut_off_and_the_session_goes_on() {
         Event::Refused { failure, .. } => assert_eq!(failure.code, Code::Forbidden),
         other => panic!("a viewer typed: {other:?}"),
     }
-    connection.write(b"sense\n", SOON).await.expect("it takes input");
-    let record = tokio::time::timeout(SOON, connection.wait()).await.expect("it ends").expect("its record");
+    connection.write(b"sense\n", TEST_TIMEOUT).await.expect("it takes input");
+    let record =
+        tokio::time::timeout(TEST_TIMEOUT, connection.wait()).await.expect("it ends").expect("its record");
     assert_eq!(record.code, Some(5));
     let log = std::fs::read(home.join(Home::LOG).join("00000000000000000000.log")).expect("a log");
     assert!(String::from_utf8_lossy(&log).contains("got sense"), "{}", String::from_utf8_lossy(&log));

@@ -10,7 +10,7 @@ use wharf_backend::{Backend, Connection, Launch, OutputChunk, Stop, Stream};
 use wharf_local::{LocalBackend, Options};
 use wharf_model::{Home, Millis, Offset, Reason, SessionId, Spec, Text, Ticket};
 
-const SOON: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Session {
     _dir: TempDir,
@@ -53,7 +53,7 @@ impl Session {
         let before = self.ticket().holder.unwrap();
         let pidfd = wharf_holder::linux::proc::open(&before).unwrap().expect("the holder lives");
         wharf_holder::linux::proc::signal(&pidfd, 9).unwrap();
-        tokio::time::timeout(SOON, async {
+        tokio::time::timeout(TEST_TIMEOUT, async {
             while self.ticket().holder.as_ref() == Some(&before) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -65,7 +65,8 @@ impl Session {
     async fn output(&self) -> Vec<u8> {
         let mut output = self.connection.output(Offset(0)).await.unwrap();
         let mut all = Vec::new();
-        while let Some(chunk) = tokio::time::timeout(SOON, output.next()).await.expect("output ends").unwrap()
+        while let Some(chunk) =
+            tokio::time::timeout(TEST_TIMEOUT, output.next()).await.expect("output ends").unwrap()
         {
             match chunk {
                 OutputChunk::Data { offset, bytes, .. } => {
@@ -86,8 +87,9 @@ async fn nothing_is_lost(tty: bool, kills: usize) {
     for _ in 0..kills {
         session.kill_holder().await;
     }
-    session.connection.write(b"still here\n", SOON).await.unwrap();
-    let record = tokio::time::timeout(SOON, session.connection.wait()).await.expect("it ends").unwrap();
+    session.connection.write(b"still here\n", TEST_TIMEOUT).await.unwrap();
+    let record =
+        tokio::time::timeout(TEST_TIMEOUT, session.connection.wait()).await.expect("it ends").unwrap();
     assert_eq!((record.code, record.signal), (Some(7), None));
     let expected: Vec<u8> = (1..=LINES)
         .map(|n| n.to_string())
@@ -116,7 +118,8 @@ async fn a_replaced_holder_still_ends_the_whole_tree() {
     let token = session.ticket().token;
     session.kill_holder().await;
     let stop = Stop { grace: Duration::from_millis(200), reason: Reason::Stopped, by: "the test".into() };
-    let record = tokio::time::timeout(SOON, session.connection.stop(stop)).await.expect("it stops").unwrap();
+    let record =
+        tokio::time::timeout(TEST_TIMEOUT, session.connection.stop(stop)).await.expect("it stops").unwrap();
     assert_eq!((record.reason, record.survivors), (Reason::Stopped, 0));
     let pids = wharf_holder::linux::proc::pids().unwrap();
     let left: Vec<i32> =
@@ -135,7 +138,7 @@ async fn a_stop_that_its_holder_does_not_live_to_see_is_carried_out_by_the_next(
     for _ in 0..3 {
         session.kill_holder().await;
     }
-    let record = tokio::time::timeout(SOON, stopping).await.expect("it stops").unwrap().unwrap();
+    let record = tokio::time::timeout(TEST_TIMEOUT, stopping).await.expect("it stops").unwrap().unwrap();
     assert_eq!((record.reason, record.survivors), (Reason::Stopped, 0));
     let pids = wharf_holder::linux::proc::pids().unwrap();
     assert!(!pids.into_iter().any(|pid| wharf_holder::linux::proc::carries(pid, &token)), "nothing is left");
@@ -147,16 +150,17 @@ async fn streams_are_told_apart_across_holders() {
     let mut output = session.connection.output(Offset(0)).await.unwrap();
     let mut seen = Vec::new();
     for turn in 0..3 {
-        match tokio::time::timeout(SOON, output.next()).await.expect("output").unwrap().expect("more") {
+        match tokio::time::timeout(TEST_TIMEOUT, output.next()).await.expect("output").unwrap().expect("more")
+        {
             OutputChunk::Data { stream, bytes, .. } => seen.push((stream, String::from_utf8(bytes).unwrap())),
             OutputChunk::Gap { from, to } => panic!("a gap from {from} to {to}"),
         }
         if turn < 2 {
             session.kill_holder().await;
-            session.connection.write(b"go\n", SOON).await.unwrap();
+            session.connection.write(b"go\n", TEST_TIMEOUT).await.unwrap();
         }
     }
-    tokio::time::timeout(SOON, session.connection.wait()).await.expect("it ends").unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, session.connection.wait()).await.expect("it ends").unwrap();
     let seen: Vec<_> = seen.iter().map(|(stream, text)| (*stream, text.as_str())).collect();
     assert_eq!(seen, [(Stream::Err, "oops\n"), (Stream::Out, "fine\n"), (Stream::Err, "again\n")]);
 }

@@ -1,9 +1,11 @@
+//! Tests what a second engine finds: live, ended and lost sessions, a bad store, a hung backend.
+
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use wharf_backend::faults::{Fault, Op, Times};
 use wharf_engine::{Engine, Failure, Filter};
-use wharf_model::{Code, Reason, State};
+use wharf_model::{Code, ExitRecord, GivenSecret, Home, Reason, State};
 
 use crate::place::{Place, named, output, spec, state};
 
@@ -189,5 +191,31 @@ async fn a_failure_to_list_ends_nothing() {
     assert_eq!(place.fake.live().len(), 1);
     let engine = place.open().await;
     state(&engine, "a", State::Running).await;
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn secrets_of_what_ended_while_nobody_was_there_are_taken_away() {
+    let place = Place::new();
+    let engine = place.open().await;
+    let secret = GivenSecret { name: "key".into(), from: "env:X".into(), value: Some("hidden".into()) };
+    let mut wanted = named("a", &["fake:sleep"]);
+    wanted.secrets.push(secret);
+    let session = engine.start(wanted).await.unwrap();
+    let left = place.home().session(&session.id).join(Home::SECRETS);
+    assert!(left.join("key").exists());
+    engine.close().await;
+    drop(engine);
+    // Its holder has written its record, and a start was broken off before it had a ticket.
+    let exit = serde_json::to_vec(&ExitRecord { code: Some(0), ..ExitRecord::default() }).unwrap();
+    std::fs::write(place.home().session(&session.id).join(Home::EXIT), exit).unwrap();
+    let broken_off = place.home().sessions().join("0000000000000000").join(Home::SECRETS);
+    std::fs::create_dir_all(&broken_off).unwrap();
+    std::fs::write(broken_off.join("key"), "hidden").unwrap();
+
+    let engine = place.open().await;
+    assert_eq!(engine.find("a").await.unwrap().exit.as_ref().unwrap().code, Some(0));
+    assert!(!left.exists() && !broken_off.exists());
+    assert!(broken_off.parent().unwrap().exists(), "all else is left alone");
     engine.close().await;
 }

@@ -1,3 +1,5 @@
+//! Tests sessions that wait for others before they start.
+
 use std::time::Duration;
 
 use wharf_model::{Code, Port, Reason, State};
@@ -91,7 +93,7 @@ async fn what_can_never_be_waited_for_is_refused() {
     let place = Place::new();
     let engine = place.open().await;
     assert_eq!(engine.start(waits("a", "nobody")).await.unwrap_err().code, Code::NotFound);
-    assert_eq!(engine.start(waits("a", "nobody:idle")).await.unwrap_err().code, Code::Unsupported);
+    assert_eq!(engine.start(waits("a", "nobody:idle")).await.unwrap_err().code, Code::NotFound);
     assert_eq!(std::fs::read_dir(place.home().names()).unwrap().count(), 0);
     engine.close().await;
 }

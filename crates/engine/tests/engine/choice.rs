@@ -85,6 +85,22 @@ async fn auto_is_the_first_of_its_order_that_can_be_used_and_says_why() {
 }
 
 #[tokio::test]
+async fn a_flake_that_was_left_open_is_left_out_where_nix_cannot_be_had() {
+    let place = Place::new();
+    let engine = engine(&place, &["last"]).await;
+    let mut asked = spec(&["fake:sleep"]);
+    asked.backend = Some("auto".to_owned());
+    asked.nix = Some(Box::new(wharf_model::Nix { auto: true, ..wharf_model::Nix::parse("/flake") }));
+    let session = engine.start(asked.clone()).await.unwrap();
+    let why = session.chosen.clone().unwrap();
+    assert!(why.contains("last is the first of") && why.contains("the flake /flake is left out"), "{why}");
+    // What is asked for by name is had, or refused.
+    asked.nix = Some(Box::new(wharf_model::Nix::parse("/flake")));
+    assert_eq!(engine.start(asked).await.unwrap_err().code, Code::Unsupported);
+    engine.close().await;
+}
+
+#[tokio::test]
 async fn auto_without_an_order_is_the_default() {
     let place = Place::new();
     let engine = engine(&place, &[]).await;

@@ -1,3 +1,5 @@
+//! Tests garbage collection and the checks of `doctor`.
+
 use std::fs::FileTimes;
 use std::time::{Duration, SystemTime};
 

@@ -1,3 +1,5 @@
+//! Tests renaming, changes of variables, and snapshots of live sessions.
+
 use wharf_model::{Code, Home, Ticket};
 
 use crate::place::{Place, named};

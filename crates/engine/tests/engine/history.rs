@@ -1,3 +1,5 @@
+//! Tests that ten thousand ended sessions slow nothing and stay within memory.
+
 use std::time::{Duration, Instant};
 
 use wharf_engine::Filter;
@@ -21,6 +23,7 @@ fn ended(number: u64) -> Row {
             code: Some(0),
             signal: None,
             oom: false,
+            limit: None,
             reason: Reason::Exited,
             by: None,
             started: Millis(1),
@@ -28,6 +31,7 @@ fn ended(number: u64) -> Row {
             log_end: Offset(0),
             leftovers: 0,
             survivors: 0,
+            unsure: false,
         }),
     }
 }

@@ -1,3 +1,5 @@
+//! Tests start, write, stop, kill, wait, restart and remove on the fake backend.
+
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 

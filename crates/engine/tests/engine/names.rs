@@ -1,3 +1,5 @@
+//! Tests who gets a name in a race, made-up names, and lookup by id.
+
 use std::collections::HashSet;
 
 use wharf_engine::{Engine, Filter};

@@ -1,3 +1,5 @@
+//! Tests that late news of a pause changes nothing.
+
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 

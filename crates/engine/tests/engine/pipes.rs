@@ -1,3 +1,5 @@
+//! Tests that output is copied to a file exactly, across engines and restarts.
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! Tests restart policies, run timeouts and idle timeouts.
+
 use std::time::Duration;
 
 use wharf_backend::faults::{Fault, Op, Times};

@@ -1,8 +1,10 @@
+//! Tests that nothing is ended or concluded while a session cannot be reached.
+
 use std::time::Duration;
 
 use wharf_backend::faults::{Fault, Op, Times};
 use wharf_engine::Failure;
-use wharf_model::{Code, Restart, State};
+use wharf_model::{Code, Reason, Restart, State};
 
 use crate::place::{Place, named, state};
 
@@ -18,6 +20,7 @@ async fn a_session_that_cannot_be_reached_is_unknown_and_nothing_ends_it() {
     spec.restart = Restart::Always;
     let session = engine.start(spec).await.unwrap();
     place.faults.inject(Op::Adopt, down(), Times::Always);
+    place.faults.inject(Op::Kill, down(), Times::Always);
     place.fake.break_connection(&session.id);
     let unknown = state(&engine, "a", State::Unknown).await;
     assert_eq!(unknown.detail.as_deref(), Some("the backend is down"));
@@ -57,6 +60,48 @@ async fn a_stop_whose_answer_is_lost_is_not_taken_for_done_until_it_is_seen() {
 }
 
 #[tokio::test]
+async fn a_kill_is_carried_out_by_the_place_whatever_the_holder_answers() {
+    let place = Place::new();
+    let engine = place.open().await;
+    let answers = [
+        Failure::new(Code::Busy, "not now"),
+        Failure::new(Code::Internal, "the holder's answer is odd"),
+        Failure::new(Code::Ended, "it is over"),
+        Failure::new(Code::Timeout, "it was not over"),
+        // A holder that hangs up whenever it is asked to end.
+        Failure::new(Code::Unreachable, "the connection to the holder broke"),
+    ];
+    for (number, answer) in answers.into_iter().enumerate() {
+        let name = format!("a{number}");
+        let session = engine.start(named(&name, &["fake:sleep"])).await.unwrap();
+        place.faults.inject(Op::Stop, Fault::Fail(answer.clone()), Times::Always);
+        let exit = tokio::time::timeout(Duration::from_secs(20), engine.kill(&name, "me")).await.unwrap();
+        let exit = exit.unwrap_or_else(|failure| panic!("{answer:?}: {failure:?}"));
+        assert_eq!((exit.reason, exit.by.as_deref()), (Reason::Killed, Some("me")), "{answer:?}");
+        assert!(!place.fake.live().contains(&session.id), "{answer:?}: it lives on");
+        place.faults.clear();
+    }
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn a_kill_that_the_place_cannot_carry_out_says_so_and_the_session_goes_on() {
+    let place = Place::new();
+    let engine = place.open().await;
+    let session = engine.start(named("a", &["fake:sleep"])).await.unwrap();
+    place.faults.inject(Op::Stop, Fault::Fail(Failure::new(Code::Busy, "not now")), Times::Always);
+    place.faults.inject(Op::Kill, Fault::Fail(Failure::new(Code::Unsupported, "no means")), Times::Always);
+    let failure = engine.kill("a", "me").await.unwrap_err();
+    assert_eq!(failure.code, Code::Unreachable);
+    assert!(failure.message.contains("not now") && failure.message.contains("no means"), "{failure:?}");
+    assert_eq!(place.fake.live(), vec![session.id.clone()], "it lives on");
+    place.faults.clear();
+    state(&engine, "a", State::Running).await;
+    engine.kill("a", "me").await.unwrap();
+    engine.close().await;
+}
+
+#[tokio::test]
 async fn a_lost_session_is_lost_only_when_its_backend_says_so() {
     let place = Place::new();
     let engine = place.open().await;
@@ -86,11 +131,44 @@ async fn input_that_nobody_reads_delays_no_stop() {
 }
 
 #[tokio::test]
-async fn a_process_is_in_a_session_only_below_its_holder() {
+async fn a_process_is_a_sessions_by_its_pid_and_its_start_together() {
     let place = Place::new();
     let engine = place.open().await;
     engine.start(named("a", &["fake:sleep"])).await.unwrap();
-    assert_eq!(engine.origin_of(std::process::id() as i32), wharf_engine::Origin::Outside);
-    assert_eq!(engine.origin_of(-1), wharf_engine::Origin::Unclear);
+    assert_eq!(engine.session_of_process(std::process::id() as i32, 0), None);
+    assert_eq!(engine.session_of_process(-1, 0), None);
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn a_start_whose_answer_is_lost_leaves_nothing_and_can_be_asked_for_again() {
+    let place = Place::new();
+    let engine = place.open().await;
+    for code in [Code::Internal, Code::Unreachable, Code::Timeout] {
+        let lost = Failure::new(code, "the answer was lost");
+        place.faults.inject(Op::Start, Fault::LoseAnswer(lost), Times::Once);
+        assert_eq!(engine.start(named("a", &["fake:echo"])).await.unwrap_err().code, code);
+        assert_eq!(place.fake.live(), Vec::new(), "{code}: it runs, and nobody knows of it");
+        assert_eq!(engine.find("a").await.unwrap_err().code, Code::NotFound);
+    }
+    let session = engine.start(named("a", &["fake:echo"])).await.unwrap();
+    assert_eq!(place.fake.live(), vec![session.id.clone()], "there is one copy");
+    engine.stop("a", None, "x").await.unwrap();
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn whoever_asks_for_a_screen_whose_log_cannot_be_read_is_told_at_once() {
+    let place = Place::new();
+    let engine = place.open().await;
+    let session = engine.start(named("a", &["fake:sleep"])).await.unwrap();
+    let log = place.config().home.session(&session.id).join("log");
+    std::fs::create_dir_all(&log).unwrap();
+    let first = log.join("00000000000000000000.log");
+    let _ = std::fs::remove_file(&first);
+    std::os::unix::fs::symlink("/etc/passwd", first).unwrap();
+    // Half of what a question may take.
+    let told = tokio::time::timeout(Duration::from_secs(5), engine.explain("a")).await;
+    assert_eq!(told.expect("an answer").unwrap_err().code, Code::Unreachable);
     engine.close().await;
 }

@@ -120,6 +120,22 @@ fn time_goes_on_when_the_clock_is_set_back() {
 }
 
 #[test]
+fn times_that_leap_to_and_fro_overflow_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let mut writer = Writer::open(home.path(), Retention::default()).unwrap();
+    for _ in 0..3 {
+        writer.append(b"x").unwrap();
+        writer.mark(Mark::Restart(1), 0).unwrap();
+        writer.append(b"y").unwrap();
+        writer.mark(Mark::Restart(2), u64::MAX).unwrap();
+    }
+    for about in [About::default(), v2()] {
+        let (_, events) = cast(home.path(), &about);
+        assert_eq!(text(&events), "xyxyxy");
+    }
+}
+
+#[test]
 fn marks_at_the_border_of_segments_are_told_once() {
     let (_home, dir) = place();
     let mut writer = Writer::open(&dir, keep_all(150)).unwrap();

@@ -9,7 +9,7 @@ use wharf_model::Offset;
 
 use crate::support::{Deadline, keep_all, pattern, place};
 
-const LONG: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn readable(follower: &Follower) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -44,7 +44,7 @@ fn every_kind_of_change_wakes() {
     for (name, change) in &mut changes {
         change();
         assert!(readable(&follower), "{name}");
-        assert!(follower.wait(LONG).unwrap(), "{name}");
+        assert!(follower.wait(TEST_TIMEOUT).unwrap(), "{name}");
         assert!(!follower.wait(Duration::ZERO).unwrap(), "{name}: once");
         assert!(!readable(&follower), "{name}");
     }
@@ -61,7 +61,7 @@ fn a_rename_alone_wakes() {
     std::fs::write(home.path().join("tmp"), "{}").unwrap();
     let mut follower = Follower::new(&dir).unwrap();
     std::fs::rename(home.path().join("tmp"), home.path().join("exit.json")).unwrap();
-    assert!(follower.wait(LONG).unwrap());
+    assert!(follower.wait(TEST_TIMEOUT).unwrap());
 }
 
 #[test]

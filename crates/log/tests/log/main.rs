@@ -6,6 +6,7 @@ mod bytes;
 mod follower;
 mod full;
 mod gaps;
+mod hostile;
 mod index;
 mod kill;
 mod lines;

@@ -6,7 +6,7 @@ use wharf_model::Offset;
 use crate::support::{files, pattern, place, read_all};
 
 /// What an index holds that has nothing but its header and the stream.
-const INDEX: u64 = 48;
+const EMPTY_INDEX_LEN: u64 = 48;
 
 fn chunk(from: u64, len: u64) -> Vec<u8> {
     (from..from + len).map(pattern).collect()
@@ -16,7 +16,7 @@ fn chunk(from: u64, len: u64) -> Vec<u8> {
 fn exactly_the_newest_whole_segments_are_kept() {
     let (_home, dir) = place();
     // Segments of two chunks of 50 bytes with their index; there is room for four, and a little.
-    let full = 100 + INDEX;
+    let full = 100 + EMPTY_INDEX_LEN;
     let mut writer = Writer::open(&dir, Retention { total: 4 * full + 60, segment: full }).unwrap();
     for n in 0..100 {
         writer.append(&chunk(n * 50, 50)).unwrap();
@@ -74,7 +74,8 @@ fn a_smaller_retention_applies_when_the_log_is_opened_again() {
     }
     drop(writer);
     // The new writer adds the time of the last bytes, which nobody had told.
-    let writer = Writer::open(&dir, Retention { total: 3 * (100 + INDEX) + 24, segment: 100 }).unwrap();
+    let writer =
+        Writer::open(&dir, Retention { total: 3 * (100 + EMPTY_INDEX_LEN) + 24, segment: 100 }).unwrap();
     assert_eq!((writer.start(), writer.end()), (Offset(4700), Offset(5000)));
     assert_eq!(files(&dir).len(), 6);
 }

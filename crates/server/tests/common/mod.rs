@@ -17,7 +17,7 @@ use wharf_model::{Home, Name, Session, Spec};
 use wharf_server::{Daemon, Stopper};
 
 /// No test waits longer for anything.
-pub const LONG: Duration = Duration::from_secs(10);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// A running daemon.
 pub struct World {
@@ -53,7 +53,7 @@ impl World {
     /// Ends the daemon; everything must be let go within its patience.
     pub async fn end(self) {
         self.stopper.stop();
-        tokio::time::timeout(LONG, self.task).await.expect("the daemon ends").unwrap();
+        tokio::time::timeout(TEST_TIMEOUT, self.task).await.expect("the daemon ends").unwrap();
     }
 }
 
@@ -81,7 +81,8 @@ pub fn connect(socket: &Path) -> UnixStream {
 /// Reads an answer; the connection must be closed after it.
 pub async fn reply(mut stream: UnixStream) -> Reply {
     let mut bytes = Vec::new();
-    let read = tokio::time::timeout(LONG, stream.read_to_end(&mut bytes)).await.expect("an answer in time");
+    let read =
+        tokio::time::timeout(TEST_TIMEOUT, stream.read_to_end(&mut bytes)).await.expect("an answer in time");
     // A server that refuses a body unread resets the connection after its answer.
     assert!(read.is_ok() || !bytes.is_empty(), "{read:?}");
     let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -106,7 +107,7 @@ impl Reply {
 
 /// Waits for a condition.
 pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let waited = tokio::time::timeout(LONG, async {
+    let waited = tokio::time::timeout(TEST_TIMEOUT, async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

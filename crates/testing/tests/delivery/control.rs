@@ -1,8 +1,10 @@
+//! Tests questions, approvals and interrupts while messages wait.
+
 use wharf_engine::Answer;
 use wharf_model::{Code, Manner, Progress, State, When};
 
 use crate::ground::everywhere;
-use crate::place::{LONG, Place, confirmed};
+use crate::place::{Place, TEST_TIMEOUT, confirmed};
 
 everywhere! {
     nothing_is_typed_at_a_question
@@ -22,12 +24,13 @@ async fn nothing_is_typed_at_a_question(place: Place) {
     assert_eq!(place.send_so("a", "1", late).await.status, Progress::Expired);
     // A message that waits is typed once the question is answered.
     let waits = place.engine.send("a", "later".into(), Manner::default()).await.unwrap();
-    let answered = place.engine.answer("a", Answer::Deny, LONG).await.unwrap();
+    let answered = place.engine.answer("a", Answer::Deny, TEST_TIMEOUT).await.unwrap();
     assert_eq!(
         (answered.choice.as_str(), answered.question.title.as_str()),
         ("No", "Do you want to proceed?")
     );
-    let receipt = place.engine.await_receipt(&waits.id, wharf_engine::Await::Confirmed, LONG).await.unwrap();
+    let receipt =
+        place.engine.await_receipt(&waits.id, wharf_engine::Await::Confirmed, TEST_TIMEOUT).await.unwrap();
     confirmed(&receipt);
     assert_eq!(place.got("a"), ["do it", "later"]);
     // The one key is the answer's own.
@@ -38,11 +41,11 @@ async fn nothing_is_typed_at_a_question(place: Place) {
 async fn a_question_is_approved_once(place: Place) {
     place.fake("a", &["menu"]).await;
     place.state("a", State::Idle).await;
-    let nothing = place.engine.answer("a", Answer::Approve(None), LONG).await.unwrap_err();
+    let nothing = place.engine.answer("a", Answer::Approve(None), TEST_TIMEOUT).await.unwrap_err();
     assert_eq!(nothing.code, Code::NotAsking);
     confirmed(&place.send("a", "do it").await);
     place.state("a", State::Asking).await;
-    let answered = place.engine.answer("a", Answer::Approve(None), LONG).await.unwrap();
+    let answered = place.engine.answer("a", Answer::Approve(None), TEST_TIMEOUT).await.unwrap();
     assert_eq!(answered.choice, "Yes");
     place.until_happened("a", "granted").await;
     place.state("a", State::Idle).await;
@@ -54,11 +57,15 @@ async fn a_turn_is_stopped_and_seen_to_stop(place: Place) {
     place.fake("a", &["plain", "--work", "60000"]).await;
     confirmed(&place.send("a", "work for a minute").await);
     place.state("a", State::Working).await;
-    let report = place.engine.interrupt("a", LONG).await.unwrap();
-    assert_eq!(report.state, State::Idle);
+    let stopped = place.engine.interrupt("a", TEST_TIMEOUT).await.unwrap();
+    assert_eq!(stopped.report.state, State::Idle);
+    assert!(!stopped.keys.is_empty() && stopped.reason.ends_with("stopped its turn"), "{stopped:?}");
     place.until_happened("a", "interrupt").await;
     // Nothing to stop is no fault.
-    assert_eq!(place.engine.interrupt("a", LONG).await.unwrap().state, State::Idle);
+    let rested = place.engine.interrupt("a", TEST_TIMEOUT).await.unwrap();
+    assert_eq!(rested.report.state, State::Idle);
+    assert!(rested.keys.is_empty(), "{rested:?}");
+    assert_eq!(rested.reason, "it is idle, and has no turn to stop");
     place.end().await;
 }
 

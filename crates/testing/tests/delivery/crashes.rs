@@ -1,8 +1,10 @@
+//! Tests that another engine delivers waiting messages and knows states again.
+
 use wharf_engine::Await;
 use wharf_model::{Manner, State};
 
 use crate::ground::everywhere;
-use crate::place::{LONG, Place, confirmed};
+use crate::place::{Place, TEST_TIMEOUT, confirmed};
 
 everywhere! {
     another_engine_delivers_what_waits
@@ -15,7 +17,7 @@ async fn another_engine_delivers_what_waits(mut place: Place) {
     place.state("a", State::Working).await;
     let waits = place.engine.send("a", "second".into(), Manner::default()).await.unwrap();
     place.again().await;
-    let receipt = place.engine.await_receipt(&waits.id, Await::Confirmed, LONG).await.unwrap();
+    let receipt = place.engine.await_receipt(&waits.id, Await::Confirmed, TEST_TIMEOUT).await.unwrap();
     confirmed(&receipt);
     assert_eq!(place.got("a"), ["first", "second"]);
     place.end().await;

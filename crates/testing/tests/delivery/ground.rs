@@ -1,3 +1,5 @@
+//! Chooses the backend of the delivery tests, and runs each case on every backend.
+
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Tests delivery to agents that misbehave: lost keys, floods, slow reads, silence.
+
 use wharf_model::{Code, Progress};
 
 use crate::ground::everywhere;
@@ -122,10 +124,10 @@ async fn plain_programs_take_messages_too(place: Place) {
     place.start("sh", &["sh", "-i"]).await;
     confirmed(&place.send("sh", "echo from-$((40+2))").await);
     let until = wharf_model::Until::Match("^from-42".to_owned());
-    place.engine.until("sh", until, Some(crate::place::LONG)).await.unwrap();
+    place.engine.until("sh", until, Some(crate::place::TEST_TIMEOUT)).await.unwrap();
     place.start("bash", &["bash", "--norc"]).await;
     confirmed(&place.send("bash", "echo from-$((41+2))").await);
     let until = wharf_model::Until::Match("^from-43".to_owned());
-    place.engine.until("bash", until, Some(crate::place::LONG)).await.unwrap();
+    place.engine.until("bash", until, Some(crate::place::TEST_TIMEOUT)).await.unwrap();
     place.end().await;
 }

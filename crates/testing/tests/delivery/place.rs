@@ -1,3 +1,5 @@
+//! Opens an engine with fake agents for a delivery test, and reads what they received.
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +11,7 @@ use wharf_model::{Home, Manner, Progress, Receipt, Session, Spec, State};
 use crate::ground::Ground;
 
 /// Longer than anything here takes on a busy machine.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An instance of its own, with the fake agents' profile in its configuration.
 pub(crate) struct Place {
@@ -86,7 +88,7 @@ impl Place {
 
     pub(crate) async fn send_so(&self, name: &str, text: &str, manner: Manner) -> Receipt {
         let receipt = self.engine.send(name, text.to_owned(), manner).await.unwrap();
-        self.engine.await_receipt(&receipt.id, Await::Confirmed, LONG).await.unwrap()
+        self.engine.await_receipt(&receipt.id, Await::Confirmed, TEST_TIMEOUT).await.unwrap()
     }
 
     /// What the agent really got, in order.
@@ -112,7 +114,7 @@ impl Place {
 
     /// Waits for something in the agent's own record.
     pub(crate) async fn until_happened(&self, name: &str, event: &str) {
-        let deadline = Instant::now() + LONG;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         while !self.happened(name).iter().any(|happened| happened == event) {
             assert!(Instant::now() < deadline, "{event} did not happen: {:?}", self.record(name));
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -121,7 +123,7 @@ impl Place {
 
     pub(crate) async fn state(&self, name: &str, state: State) {
         let until = wharf_model::Until::State(state);
-        if let Err(failure) = self.engine.until(name, until, Some(LONG)).await {
+        if let Err(failure) = self.engine.until(name, until, Some(TEST_TIMEOUT)).await {
             let explained = self.engine.explain(name).await;
             let screen =
                 self.engine.capture(name, wharf_engine::What::Screen, wharf_engine::Format::Plain).await;

@@ -1,3 +1,5 @@
+//! Tests delivery to an agent that behaves: whole, once, and without control bytes.
+
 use wharf_model::{Code, Manner, Progress, State};
 
 use crate::ground::everywhere;
@@ -8,6 +10,7 @@ everywhere! {
     a_message_sent_before_it_is_ready_waits
     control_bytes_never_reach_the_terminal
     text_may_be_left_in_the_composer
+    a_draft_in_the_composer_is_deleted_first_where_the_sender_says_so
     states_follow_the_agent
 }
 
@@ -59,6 +62,16 @@ async fn text_may_be_left_in_the_composer(place: Place) {
     place.engine.press("a", &["Enter".to_owned()]).await.unwrap();
     confirmed(&place.send("a", "next").await);
     assert_eq!(place.got("a"), ["half a thought", "next"]);
+    place.end().await;
+}
+
+async fn a_draft_in_the_composer_is_deleted_first_where_the_sender_says_so(place: Place) {
+    place.fake("a", &["plain"]).await;
+    let draft = Manner { no_submit: true, ..Manner::default() };
+    confirmed(&place.send_so("a", "half a thought", draft).await);
+    let clear = Manner { clear_draft: true, ..Manner::default() };
+    confirmed(&place.send_so("a", "a whole one", clear).await);
+    assert_eq!(place.got("a"), ["a whole one"], "the draft was joined, or submitted");
     place.end().await;
 }
 

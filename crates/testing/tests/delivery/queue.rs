@@ -1,8 +1,10 @@
+//! Tests the queue: many senders, repeated keys, cancelled messages, ended sessions.
+
 use wharf_engine::Await;
 use wharf_model::{Code, Manner, Progress, State};
 
 use crate::ground::everywhere;
-use crate::place::{LONG, Place, confirmed};
+use crate::place::{Place, TEST_TIMEOUT, confirmed};
 
 everywhere! {
     many_senders_at_once_never_mix
@@ -19,7 +21,7 @@ async fn many_senders_at_once_never_mix(place: Place) {
             let text = format!("message {n} {}", "filler ".repeat(n * 10));
             let text = text.trim_end().to_owned();
             let receipt = engine.send("a", text.clone(), Manner::default()).await.unwrap();
-            (text, engine.await_receipt(&receipt.id, Await::Confirmed, LONG).await.unwrap())
+            (text, engine.await_receipt(&receipt.id, Await::Confirmed, TEST_TIMEOUT).await.unwrap())
         })
     });
     let sent: Vec<_> = sent.collect();
@@ -55,7 +57,7 @@ async fn a_message_is_taken_back_before_it_is_typed(place: Place) {
     let waits = place.engine.send("a", "never mind".into(), Manner::default()).await.unwrap();
     let receipt = place.engine.cancel(&waits.id).await.unwrap();
     assert_eq!((receipt.status, receipt.code), (Progress::Cancelled, Some(Code::Cancelled)));
-    place.engine.interrupt("a", LONG).await.unwrap();
+    place.engine.interrupt("a", TEST_TIMEOUT).await.unwrap();
     confirmed(&place.send("a", "next").await);
     assert_eq!(place.got("a"), ["long work", "next"]);
     place.end().await;
@@ -66,7 +68,7 @@ async fn messages_of_a_session_that_ends_are_told(place: Place) {
     confirmed(&place.send("a", "long work").await);
     let waits = place.engine.send("a", "never".into(), Manner::default()).await.unwrap();
     place.engine.kill("a", "the test").await.unwrap();
-    let receipt = place.engine.await_receipt(&waits.id, Await::Confirmed, LONG).await.unwrap();
+    let receipt = place.engine.await_receipt(&waits.id, Await::Confirmed, TEST_TIMEOUT).await.unwrap();
     assert_eq!((receipt.status, receipt.code), (Progress::Refused, Some(Code::Ended)), "{receipt:#?}");
     place.end().await;
 }

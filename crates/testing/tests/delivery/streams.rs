@@ -1,10 +1,12 @@
+//! Tests that JSON streams, told events and hooks become numbered events and move the state.
+
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 use wharf_model::{Code, Event, Failure, State};
 
 use crate::ground::everywhere;
-use crate::place::{LONG, Place};
+use crate::place::{Place, TEST_TIMEOUT};
 
 everywhere! {
     a_stream_of_json_becomes_events
@@ -54,7 +56,7 @@ async fn a_stream_of_json_becomes_events(place: Place) {
         assert_eq!((failure.code, place.has_pipes()), (Code::Unsupported, false), "{failure:?}");
         return place.end().await;
     }
-    place.engine.until("s", wharf_model::Until::Exit, Some(LONG)).await.unwrap();
+    place.engine.until("s", wharf_model::Until::Exit, Some(TEST_TIMEOUT)).await.unwrap();
     let told: Vec<Event> =
         events(&place, "s", true).await.into_iter().filter(|event| event.source == "stream").collect();
     let kinds: Vec<&str> = told.iter().map(|event| event.kind.as_str()).collect();

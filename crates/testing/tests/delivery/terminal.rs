@@ -1,9 +1,11 @@
+//! Tests that terminal queries are answered once, and that changes are small.
+
 use std::time::{Duration, Instant};
 
 use wharf_engine::{Format, What};
 
 use crate::ground::everywhere;
-use crate::place::{LONG, Place};
+use crate::place::{Place, TEST_TIMEOUT};
 
 everywhere! {
     a_terminal_that_nobody_looks_at_answers_once
@@ -16,7 +18,7 @@ const ASKS: &str = "stty raw -echo; printf 'hello \\033[6n\\033[c'; exec cat >> 
 
 async fn typed(place: &Place, wanted: usize) -> Vec<u8> {
     let file = place.dir().join("typed");
-    let deadline = Instant::now() + LONG;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     loop {
         let typed = std::fs::read(&file).unwrap_or_default();
         if typed.len() >= wanted || Instant::now() > deadline {
@@ -38,7 +40,7 @@ async fn a_terminal_that_nobody_looks_at_answers_once(mut place: Place) {
         place.engine.repaint("a").await.unwrap();
         place.again().await;
     }
-    place.engine.write("a", b"end", LONG).await.unwrap();
+    place.engine.write("a", b"end", TEST_TIMEOUT).await.unwrap();
     let all = typed(&place, answer.len() + 3).await;
     assert_eq!(all, [&answer[..], b"end"].concat());
     place.end().await;
@@ -48,10 +50,10 @@ async fn a_flood_full_of_questions_is_answered_within_reason(place: Place) {
     let flood = "stty raw -echo; i=0; while [ $i -lt 3000 ]; do printf 'text %s \\033[5n\\r\\n' $i; i=$((i+1)); done; exec cat >> typed";
     place.start("a", &["sh", "-c", flood]).await;
     let until = wharf_model::Until::Match("text 2999".to_owned());
-    place.engine.until("a", until, Some(LONG)).await.unwrap();
+    place.engine.until("a", until, Some(TEST_TIMEOUT)).await.unwrap();
     // Each question has one answer at most, and nothing else is typed.
-    place.engine.write("a", b"end", LONG).await.unwrap();
-    let deadline = Instant::now() + LONG;
+    place.engine.write("a", b"end", TEST_TIMEOUT).await.unwrap();
+    let deadline = Instant::now() + TEST_TIMEOUT;
     let all = loop {
         let all = typed(&place, 3).await;
         if all.ends_with(b"end") {
@@ -71,16 +73,16 @@ async fn what_changed_is_a_few_rows_and_not_a_dump(place: Place) {
         .start("a", &["sh", "-c", "i=0; while [ $i -lt 20 ]; do echo line $i; i=$((i+1)); done; exec cat"])
         .await;
     let until = wharf_model::Until::Match("line 19".to_owned());
-    place.engine.until("a", until, Some(LONG)).await.unwrap();
+    place.engine.until("a", until, Some(TEST_TIMEOUT)).await.unwrap();
     let first = place.engine.screen_since("a", None).await.unwrap();
     assert!(first.whole && first.rows.len() >= 20, "{first:#?}");
-    place.engine.write("a", b"typed\n", LONG).await.unwrap();
+    place.engine.write("a", b"typed\n", TEST_TIMEOUT).await.unwrap();
     let mut rows = Vec::new();
     let mut cursor = first.cursor;
-    let deadline = Instant::now() + LONG;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while !rows.iter().any(|text| text == "typed") {
         assert!(Instant::now() < deadline, "{rows:?}");
-        let next = place.engine.screen_change("a", &cursor, LONG).await.unwrap();
+        let next = place.engine.screen_change("a", &cursor, TEST_TIMEOUT).await.unwrap();
         assert!(!next.whole);
         rows.extend(next.rows.into_iter().map(|row| row.text));
         cursor = next.cursor;

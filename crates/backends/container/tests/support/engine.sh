@@ -7,9 +7,17 @@ kind=$1 dir=$2
 cd "$dir" || exit 1
 
 # The shell stays as the first process: it takes note of the dead that the engine leaves to it, and an engine does not.
+# What engines write outside of the directory that they are given goes below it too: an empty directory is all that is left there.
 contained() {
     unshare --mount --pid --net --fork --kill-child=SIGKILL --mount-proc --propagation private \
-        sh -c 'ip link set lo up 2>/dev/null; "$@" & wait $!' sh "$@" >log 2>&1 </dev/null &
+        sh -c '
+            dir=$1
+            shift
+            for place in /etc/docker /etc/containers/networks /opt/containerd /var/lib/containers /run/containerd /run/containers; do
+                mkdir -p "$place" "$dir/elsewhere$place" && mount --bind "$dir/elsewhere$place" "$place"
+            done
+            ip link set lo up 2>/dev/null
+            "$@" & wait $!' sh "$dir" "$@" >log 2>&1 </dev/null &
 }
 
 case $kind in
@@ -52,6 +60,9 @@ events_logger="file"
 network_backend="netavark"
 CONF
     export CONTAINERS_CONF="$dir/containers.conf"
+    # What it unpacks goes here and not to /var/tmp, where nobody would remove it.
+    mkdir -p "$dir/unpacked"
+    export TMPDIR="$dir/unpacked"
     contained podman --root "$dir/data" --runroot "$dir/exec" --tmpdir "$dir/tmp" \
         system service --time=0 "unix://$dir/sock"
     ;;

@@ -10,8 +10,9 @@ mod wire;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use wharf_backend::conformance::{Subject, Tools};
+use wharf_backend::conformance::{Subject, Tools, within};
 use wharf_backend::{Backend, Connection, Launch};
 use wharf_container::{ContainerBackend, Flavour, Options};
 use wharf_model::{Container, Home, Millis, SessionId, Spec, Text, Ticket, Volume};
@@ -56,6 +57,26 @@ pub(crate) async fn far_subject(flavour: Flavour) -> Subject {
     Subject::new(&root, tools, move || Arc::new(ContainerBackend::new(options.clone())))
         .shaped(move |spec| spec.container = Some(Box::new(container.clone())))
         .keep((dir, engine))
+}
+
+/// Makes a test of each case on each engine.
+#[allow(unused_macros, reason = "each test uses its own part of it")]
+macro_rules! on_both {
+    ($($case:ident)*) => {
+        mod docker { $( #[test] fn $case() { crate::support::run_case(wharf_container::Flavour::Docker, crate::$case); } )* }
+        mod podman { $( #[test] fn $case() { crate::support::run_case(wharf_container::Flavour::Podman, crate::$case); } )* }
+    };
+}
+#[allow(unused_imports, reason = "each test uses its own part of it")]
+pub(crate) use on_both;
+
+/// Runs a case with an engine and an instance of its own, and not for ever.
+pub(crate) fn run_case(flavour: Flavour, case: impl AsyncFnOnce(Bench)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let bench = Bench::new(flavour).await;
+        within(Duration::from_secs(100), "the case", case(bench)).await;
+    });
 }
 
 /// A container without a network that sees one directory of the host.

@@ -35,10 +35,11 @@ impl Server {
         let port =
             TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it is bound").port();
         let at = dir.path().display();
+        // With a HOME of its own: a shell that reads the user's files may do anything there, or wait for something.
         let config = format!(
             "ListenAddress 127.0.0.1\nPort {port}\nHostKey {at}/host\nAuthorizedKeysFile {at}/allowed\n\
              PidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n\
-             MaxStartups 100\n"
+             MaxStartups 100\nSetEnv HOME={at}\n"
         );
         fs::write(dir.path().join("sshd_config"), config).expect("a file");
         let host = fs::read_to_string(dir.path().join("host.pub")).expect("a key");

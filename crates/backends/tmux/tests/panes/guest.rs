@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use wharf_backend::conformance::{LONG, until, within};
+use wharf_backend::conformance::{CASE_TIMEOUT, until, within};
 use wharf_backend::{Adoption, Backend, Launch};
 use wharf_model::{Code, Reason, Size, Text};
 
@@ -118,7 +118,8 @@ async fn a_pane_that_others_read_is_left_to_them() {
     let user = User::new(&instance);
     user.session("one");
     user.tmux(&["pipe-pane", "-t", "=one:", "exec cat > /dev/null"]);
-    let refused = within(LONG, "a refusal", instance.backend.start(user.guest(&instance, "one"))).await;
+    let refused =
+        within(CASE_TIMEOUT, "a refusal", instance.backend.start(user.guest(&instance, "one"))).await;
     assert_eq!(refused.err().expect("it is taken").code, Code::Busy);
     assert_eq!(user.piped("one"), "1", "the user's own pipe goes on");
 }
@@ -138,7 +139,7 @@ async fn what_is_not_there_is_not_found() {
     ] {
         let launch = user.guest(&instance, what);
         let home = launch.home.clone();
-        let refused = within(LONG, "a refusal", instance.backend.start(launch)).await.err();
+        let refused = within(CASE_TIMEOUT, "a refusal", instance.backend.start(launch)).await.err();
         assert_eq!(refused.expect("there is none").code, code, "{what}");
         assert!(!home.exists());
     }

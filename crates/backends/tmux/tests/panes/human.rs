@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_backend::conformance::{LONG, Transcript, until, within};
+use wharf_backend::conformance::{CASE_TIMEOUT, Transcript, until, within};
 use wharf_backend::{Backend, Connection};
 use wharf_local::{LocalBackend, Options};
 use wharf_model::{Home, Offset, Size, Text};
@@ -20,7 +20,7 @@ async fn join(instance: &Instance, session: &Session, size: Size) -> Arc<dyn Con
     let home = Home::below(&instance.root().join("human"));
     launch.home = home.session(&launch.id);
     let terminal = LocalBackend::new(Options::new(&home));
-    within(LONG, "a start", terminal.start(launch)).await.expect("tmux runs").1
+    within(CASE_TIMEOUT, "a start", terminal.start(launch)).await.expect("tmux runs").1
 }
 
 #[tokio::test]
@@ -33,17 +33,19 @@ async fn a_person_joins_types_and_leaves() {
     let person = join(&instance, &session, size).await;
     let mut seen = Transcript::of(&*person, Offset(0)).await;
     seen.until("ready").await;
-    person.write(b"by hand\r", LONG).await.expect("a person types");
+    person.write(b"by hand\r", CASE_TIMEOUT).await.expect("a person types");
     transcript.until("<by hand>").await;
     session.type_in("by us\n").await;
     transcript.until("<by us>").await;
     seen.until("<by us>").await;
     let mut status = session.connection.status();
-    within(LONG, "the person's size", status.wait_for(|status| status.size == size)).await.expect("a status");
+    within(CASE_TIMEOUT, "the person's size", status.wait_for(|status| status.size == size))
+        .await
+        .expect("a status");
 
     // Keys would do the same, where they do not come so fast that tmux takes them for something pasted.
     instance.tmux(&["detach-client", "-s", &session.target().replace(':', "")]);
-    within(LONG, "leaving", person.wait()).await.expect("tmux ends");
+    within(CASE_TIMEOUT, "leaving", person.wait()).await.expect("tmux ends");
     session.type_in("still here\n").await;
     transcript.until("<still here>").await;
     session.kill().await;
@@ -89,7 +91,7 @@ async fn colours_are_known_while_nobody_is_there_and_a_persons_own_afterwards() 
     let person = join(&instance, &session, Size { cols: 80, rows: 24 }).await;
     until("a person's own colours", async || own() == "default").await;
     instance.tmux(&["detach-client", "-s", &session.target().replace(':', "")]);
-    within(LONG, "leaving", person.wait()).await.expect("tmux ends");
+    within(CASE_TIMEOUT, "leaving", person.wait()).await.expect("tmux ends");
     until("what holds for all", async || own().is_empty()).await;
     session.kill().await;
 }

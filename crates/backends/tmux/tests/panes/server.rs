@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_backend::conformance::{LONG, until, within};
+use wharf_backend::conformance::{CASE_TIMEOUT, until, within};
 use wharf_backend::{Adoption, Backend};
 use wharf_model::{Code, Reason};
 
@@ -117,11 +117,12 @@ async fn without_tmux_it_is_not_available() {
         ..wharf_tmux::Options::new(&wharf_model::Home::below(instance.root()))
     };
     let backend = wharf_tmux::TmuxBackend::new(options);
-    let probe = within(LONG, "a probe", backend.probe()).await;
+    let probe = within(CASE_TIMEOUT, "a probe", backend.probe()).await;
     assert!(!probe.available && probe.hint.is_some(), "{probe:?}");
     let launch = instance.launch("exit 0");
     let home = launch.home.clone();
-    let refused = within(LONG, "a start", backend.start(launch)).await.err().expect("there is no tmux");
+    let refused =
+        within(CASE_TIMEOUT, "a start", backend.start(launch)).await.err().expect("there is no tmux");
     assert_eq!(refused.code, Code::Unavailable, "{refused:?}");
     assert!(!home.exists());
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use wharf_backend::conformance::{LONG, Transcript, within};
+use wharf_backend::conformance::{CASE_TIMEOUT, Transcript, within};
 use wharf_backend::{Backend, Connection, Launch, Stop};
 use wharf_model::{ExitRecord, Home, Millis, Offset, Reason, SessionId, Spec, Text, Ticket};
 use wharf_tmux::{Options, TmuxBackend};
@@ -85,7 +85,7 @@ impl Instance {
 
     pub(crate) async fn start(&self, launch: Launch) -> Session {
         let (ticket, connection) =
-            within(LONG, "a start", self.backend.start(launch)).await.expect("it starts");
+            within(CASE_TIMEOUT, "a start", self.backend.start(launch)).await.expect("it starts");
         Session { ticket, connection }
     }
 
@@ -139,15 +139,15 @@ impl Session {
     }
 
     pub(crate) async fn type_in(&self, text: &str) {
-        self.connection.write(text.as_bytes(), LONG).await.expect("input goes in");
+        self.connection.write(text.as_bytes(), CASE_TIMEOUT).await.expect("input goes in");
     }
 
     pub(crate) async fn ended(&self) -> ExitRecord {
-        within(LONG, "the end", self.connection.wait()).await.expect("the end is known")
+        within(CASE_TIMEOUT, "the end", self.connection.wait()).await.expect("the end is known")
     }
 
     pub(crate) async fn kill(&self) -> ExitRecord {
         let stop = Stop { grace: Duration::ZERO, reason: Reason::Killed, by: "the test".to_owned() };
-        within(LONG, "a kill", self.connection.stop(stop)).await.expect("it is killed")
+        within(CASE_TIMEOUT, "a kill", self.connection.stop(stop)).await.expect("it is killed")
     }
 }

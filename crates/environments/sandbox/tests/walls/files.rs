@@ -74,7 +74,7 @@ async fn there_is_a_place_for_temporary_files() {
     let mut launch = ground.launch(&["cat", "../home/prompt"]);
     std::fs::write(ground.path("home").join(prompt()), "do it").unwrap();
     launch.spec.prompt = Some("do it".into());
-    let environment = wharf_sandbox::SandboxEnvironment::new(Ground::holder());
+    let environment = ground.environment();
     let place = wharf_model::Capabilities::default();
     let launch = wharf_backend::Environment::apply(&environment, launch, &place).await.unwrap();
     assert_eq!(run(&launch).stdout, b"do it");
@@ -89,4 +89,34 @@ async fn devices_and_system_files_serve_as_always() {
     let script = "echo x > /dev/null; head -c 4 /dev/urandom | wc -c; cat /etc/passwd > /dev/null; \
         test -r /proc/self/status && ls /usr/bin > /dev/null && echo fine";
     assert_eq!(ground.prints(script).await, "4\nfine\n");
+}
+
+#[tokio::test]
+async fn a_path_that_became_a_link_is_refused_and_not_followed() {
+    let mut ground = Ground::new();
+    std::fs::create_dir(ground.path("inside/given")).unwrap();
+    ground.sandbox.write = vec![ground.path("inside/given").into()];
+    let environment = ground.environment();
+    let place = wharf_model::Capabilities::default();
+    let apply = async |launch| wharf_backend::Environment::apply(&environment, launch, &place).await;
+    let first = apply(ground.launch(&["bash", "-c", "rmdir given && ln -s $OUT given"])).await.unwrap();
+    assert!(run(&first).status.success(), "it may change what is in its own directory");
+    // As the next run of the session, by its ticket.
+    let mut again = ground.launch(&["bash", "-c", "echo x > $OUT/new"]);
+    again.spec.pins.clone_from(&first.spec.pins);
+    let failure = apply(again).await.unwrap_err();
+    assert_eq!(failure.code, wharf_model::Code::Forbidden, "{failure:?}");
+    assert!(failure.message.contains("is now a link to"), "{failure:?}");
+    // Whoever swaps it between the look and the step gains nothing.
+    let mut ground = Ground::new();
+    std::fs::create_dir(ground.path("given")).unwrap();
+    ground.sandbox.write = vec![ground.path("given").into()];
+    let late = apply(ground.launch(&["bash", "-c", "echo x > $OUT/new"])).await.unwrap();
+    std::fs::remove_dir(ground.path("given")).unwrap();
+    std::os::unix::fs::symlink(ground.path("outside"), ground.path("given")).unwrap();
+    let ran = run(&late);
+    assert!(!ran.status.success());
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(said.contains("is not what the sandbox was to have"), "{said}");
+    assert!(!ground.path("outside/new").exists());
 }

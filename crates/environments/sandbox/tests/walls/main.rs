@@ -4,4 +4,6 @@ mod files;
 mod network;
 mod others;
 mod refusals;
+mod state;
 mod support;
+mod terminals;

@@ -1,7 +1,7 @@
 //! How far the network reaches.
 
 use std::net::TcpListener;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::process::Command;
 
 use wharf_model::Network;
@@ -91,4 +91,34 @@ async fn unix_sockets_are_closed_whatever_the_network() {
     let pair =
         "perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0) or die \"$!\\n\"; print \"fine\\n\"'";
     assert_eq!(ground.prints(pair).await, "fine\n");
+}
+
+#[tokio::test]
+async fn no_datagram_reaches_a_socket_of_the_host() {
+    let mut ground = Ground::new();
+    let socket = UnixDatagram::bind(ground.path("inside/log")).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    // One end of a pair can be connected anew, or send to wherever it likes.
+    for how in
+        ["connect(A, sockaddr_un(\"log\")) && send(A, \"x\", 0)", "send(A, \"x\", 0, sockaddr_un(\"log\"))"]
+    {
+        for kind in ["SOCK_DGRAM", "SOCK_RAW", "SOCK_SEQPACKET", "SOCK_STREAM"] {
+            let script = format!(
+                "perl -MSocket -e 'socketpair(A, B, AF_UNIX, {kind}, 0) or die \"pair: $!\\n\"; {how} or die \"$!\\n\"'"
+            );
+            for network in [Network::Off, Network::Open] {
+                ground.sandbox.network = network;
+                let ran = ground.script(&script).await;
+                let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+                assert_eq!(
+                    socket.recv(&mut [0; 8]).unwrap_err().kind(),
+                    std::io::ErrorKind::WouldBlock,
+                    "{kind} {how}: {said}"
+                );
+            }
+        }
+    }
+    let said =
+        ground.refused("perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_DGRAM, 0) or die \"$!\\n\"'").await;
+    assert!(said.contains("Operation not permitted"), "{said}");
 }

@@ -2,7 +2,7 @@
 
 use wharf_backend::Environment;
 use wharf_model::{Capabilities, Code, Network};
-use wharf_sandbox::SandboxEnvironment;
+use wharf_sandbox::{Guarded, SandboxEnvironment};
 
 use crate::support::Ground;
 
@@ -18,12 +18,12 @@ async fn what_cannot_be_is_refused() {
     assert_eq!(ground.apply(&["true"]).await.unwrap_err().code, Code::Invalid);
     ground.sandbox.read.clear();
 
-    let environment = SandboxEnvironment::new(Ground::holder());
+    let environment = ground.environment();
     let place = Capabilities { isolation: true, ..Capabilities::default() };
     let failure = environment.apply(ground.launch(&["true"]), &place).await.unwrap_err();
     assert_eq!(failure.code, Code::Unsupported);
 
-    let broken = SandboxEnvironment::new("/bin/false".into());
+    let broken = SandboxEnvironment::new("/bin/false".into(), Guarded::default());
     let failure = broken.apply(ground.launch(&["true"]), &Capabilities::default()).await.unwrap_err();
     assert_eq!(failure.code, Code::Unsupported, "a step that fails is no sandbox");
 }
@@ -38,6 +38,6 @@ async fn what_is_in_force_is_said() {
     for word in ["inside", "outside", "loopback", "no Unix sockets"] {
         assert!(said.contains(word), "{said}");
     }
-    let probe = SandboxEnvironment::new(Ground::holder()).probe().await;
+    let probe = ground.environment().probe().await;
     assert!(probe.available, "{probe:?}");
 }

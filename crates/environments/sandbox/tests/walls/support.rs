@@ -1,21 +1,27 @@
 //! A directory with an inside, an outside, and commands that run in the first.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
 use wharf_backend::{Environment, Launch};
 use wharf_model::{Capabilities, Failure, Home, Millis, Sandbox, SessionId, Spec, Text};
-use wharf_sandbox::SandboxEnvironment;
+use wharf_sandbox::{Guarded, SandboxEnvironment};
 
 pub(crate) struct Ground {
     dir: TempDir,
+    home: PathBuf,
+    guarded: Guarded,
     pub(crate) sandbox: Sandbox,
 }
 
 impl Ground {
     pub(crate) fn new() -> Self {
-        let ground = Self { dir: tempfile::tempdir().expect("a directory"), sandbox: Sandbox::default() };
+        wharf_backend::conformance::needs_namespaces();
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = dir.path().canonicalize().expect("it is there").join("home");
+        let guarded = Guarded { hidden: vec![home.clone()], fixed: Vec::new() };
+        let ground = Self { dir, home, guarded, sandbox: Sandbox::default() };
         for name in ["inside", "outside", "home"] {
             std::fs::create_dir(ground.path(name)).expect("a directory");
         }
@@ -25,6 +31,23 @@ impl Ground {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().canonicalize().expect("it is there").join(name)
+    }
+
+    /// The same with a state directory elsewhere, and the session's own directory in it.
+    pub(crate) fn with_state(mut self, state: &Path) -> Self {
+        self.home = state.join("sessions/own");
+        self.guarded.hidden = vec![state.to_owned()];
+        self
+    }
+
+    /// The same with a configuration, which may not be there.
+    pub(crate) fn with_config(mut self, config: &Path) -> Self {
+        self.guarded.fixed = vec![config.to_owned()];
+        self
+    }
+
+    pub(crate) fn environment(&self) -> SandboxEnvironment {
+        SandboxEnvironment::new(Self::holder(), self.guarded.clone())
     }
 
     pub(crate) fn holder() -> PathBuf {
@@ -40,7 +63,7 @@ impl Ground {
             id: SessionId::new(Millis(1), 1),
             name: "test".parse().expect("a name"),
             run: 1,
-            home: self.path("home"),
+            home: self.home.clone(),
             token: "token".to_owned(),
             created: Millis(1),
             argv,
@@ -50,8 +73,8 @@ impl Ground {
     }
 
     pub(crate) async fn apply(&self, argv: &[&str]) -> Result<Launch, Failure> {
-        let environment = SandboxEnvironment::new(Self::holder());
-        environment.apply(self.launch(argv), &Capabilities::default()).await
+        let _ = std::fs::create_dir_all(&self.home);
+        self.environment().apply(self.launch(argv), &Capabilities::default()).await
     }
 
     /// Runs a script of bash in the sandbox, as a backend would.
