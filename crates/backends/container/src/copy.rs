@@ -18,6 +18,7 @@ use wharf_backend::{Archive, Files, Result};
 use wharf_model::{Code, Failure, FileKind, FileStat, Millis, Text, Ticket};
 
 use crate::body::user;
+use crate::engine::allowance::Allowance;
 use crate::engine::inspect::Found;
 use crate::engine::{Engine, QUERY_TIMEOUT};
 use crate::place::Place;
@@ -105,7 +106,7 @@ impl Inside {
         let Some((FileStat { kind: FileKind::File, .. }, path)) = self.look(&path.into(), true).await? else {
             return Ok(String::new());
         };
-        let mut archive = self.take(path);
+        let mut archive = self.take(path)?;
         let mut bytes = Vec::new();
         while let Some(piece) = archive.next().await? {
             bytes.extend_from_slice(&piece);
@@ -123,11 +124,12 @@ impl Inside {
         Ok(text)
     }
 
-    fn take(&self, path: String) -> Taken {
+    fn take(&self, path: String) -> Result<Taken> {
         let options = DownloadFromContainerOptionsBuilder::default().path(&path).build();
         let engine = self.engine.clone();
-        let pieces = engine.docker.download_from_container(&self.id, Some(options)).boxed();
-        Taken { engine, path, pieces }
+        let (docker, allowance) = engine.stream()?;
+        let pieces = docker.download_from_container(&self.id, Some(options)).boxed();
+        Ok(Taken { engine, path, pieces, allowance })
     }
 
     async fn there(&self, path: &Text, follow: bool) -> Result<(FileStat, String)> {
@@ -148,7 +150,7 @@ impl Files for Place {
     async fn take(&self, ticket: &Ticket, path: &Text, follow: bool) -> Result<Box<dyn Archive>> {
         let inside = Inside::of(self, ticket).await?;
         let (_, path) = inside.there(path, follow).await?;
-        Ok(Box::new(inside.take(path)))
+        Ok(Box::new(inside.take(path)?))
     }
 
     async fn put(&self, ticket: &Ticket, dir: &Text, archive: Box<dyn Archive>) -> Result<()> {
@@ -202,6 +204,7 @@ struct Taken {
     engine: Engine,
     path: String,
     pieces: BoxStream<'static, std::result::Result<Bytes, Error>>,
+    allowance: Allowance,
 }
 
 #[async_trait]
@@ -216,7 +219,10 @@ impl Archive for Taken {
         })?;
         match next {
             None => Ok(None),
-            Some(Ok(piece)) => Ok(Some(piece.into())),
+            Some(Ok(piece)) => {
+                self.allowance.renew();
+                Ok(Some(piece.into()))
+            }
             Some(Err(error)) => Err(self.engine.failure(&format!("a copy of {}", self.path), &error)),
         }
     }

@@ -1,25 +1,31 @@
 //! An engine, asked with a deadline for every question.
 
+pub(crate) mod allowance;
 pub(crate) mod caller;
 pub(crate) mod endpoint;
 pub(crate) mod inspect;
+pub(crate) mod route;
 pub(crate) mod sentry;
+#[cfg(feature = "remote-engines")]
+mod tls;
+pub(crate) mod transport;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bollard::Docker;
 use bollard::errors::Error;
 use bollard::models::{ContainerCreateBody, ImageInspect};
 use bollard::query_parameters::{CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder};
-use bollard::{API_DEFAULT_VERSION, Docker};
 use futures_util::StreamExt;
 use tokio::sync::OnceCell;
 use wharf_model::{Code, Failure};
 
+use crate::engine::allowance::{Allowance, MAX_ITEM_LEN};
 use crate::engine::endpoint::{Endpoint, Flavour};
-use crate::engine::inspect::{Found, Listed, Nature, Source};
-use crate::far::Line;
+use crate::engine::inspect::{Found, Listed, Nature};
+use crate::engine::transport::Transport;
 
 /// How long a question takes at most that an engine answers from memory.
 pub(crate) const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -33,44 +39,23 @@ const CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) struct Engine {
     pub(crate) docker: Docker,
     endpoint: Endpoint,
-    /// What leads to it, where it is on another host.
-    line: Option<Arc<Line>>,
+    transport: Arc<Transport>,
     nature: Arc<OnceCell<Nature>>,
 }
 
 impl Engine {
     /// Reaches the engine, and settles on a version of its API. A client alone says nothing: the engine must answer.
     pub(crate) async fn reach(endpoint: &Endpoint, flavour: Flavour, ssh: &Path) -> Result<Self, Failure> {
-        let line = Line::to(endpoint, flavour, ssh)?;
+        let transport = Transport::to(endpoint, flavour, ssh)?;
         let down = |why: String| {
-            let complaint = line.as_ref().and_then(|line| line.complaint());
-            let why = complaint.map_or(why.clone(), |complaint| format!("{complaint} ({why})"));
+            let why = transport.complaint().map_or(why.clone(), |complaint| format!("{complaint} ({why})"));
             let message = format!("no engine answers at {endpoint}: {why}");
             Failure::new(Code::Unavailable, message)
                 .hint("start it, or name another one by DOCKER_HOST or its context")
         };
-        let made = match (&line, endpoint.socket().and_then(Path::to_str)) {
-            (Some(line), _) => {
-                let line = Arc::clone(line);
-                let ask = move |request| {
-                    let line = Arc::clone(&line);
-                    async move { line.request(request).await }
-                };
-                Docker::connect_with_custom_transport(
-                    ask,
-                    Some("http://engine"),
-                    CHANGE_TIMEOUT.as_secs(),
-                    API_DEFAULT_VERSION,
-                )
-            }
-            (None, Some(path)) => {
-                Docker::connect_with_unix(path, CHANGE_TIMEOUT.as_secs(), API_DEFAULT_VERSION)
-            }
-            (None, None) => return Err(down("its path is not UTF-8".to_owned())),
-        };
-        let docker = made.map_err(|error| down(why(&error)))?;
+        let docker = transport.client(CHANGE_TIMEOUT).map_err(|error| down(why(&error)))?;
         // Another host takes longer to be reached.
-        let within = if line.is_some() { REMOTE_CONNECT_TIMEOUT } else { QUERY_TIMEOUT };
+        let within = if endpoint.is_far() { REMOTE_CONNECT_TIMEOUT } else { QUERY_TIMEOUT };
         let silent = |_| down(format!("it is silent for {} s", within.as_secs()));
         let answered = tokio::time::timeout(within, docker.ping()).await.map_err(silent)?;
         answered.map_err(|error| down(why(&error)))?;
@@ -79,7 +64,7 @@ impl Engine {
         let docker = docker
             .map_err(|_| down(format!("it names no version for {} s", REMOTE_CONNECT_TIMEOUT.as_secs())))?;
         let docker = docker.map_err(|error| down(why(&error)))?;
-        Ok(Self { docker, endpoint: endpoint.clone(), line, nature: Arc::default() })
+        Ok(Self { docker, endpoint: endpoint.clone(), transport, nature: Arc::default() })
     }
 
     /// Where it listens.
@@ -87,16 +72,22 @@ impl Engine {
         &self.endpoint
     }
 
-    /// What leads to it, where it is on another host.
-    pub(crate) fn line(&self) -> Option<&Arc<Line>> {
-        self.line.as_ref()
+    /// What leads to it.
+    pub(crate) fn transport(&self) -> &Arc<Transport> {
+        &self.transport
     }
 
-    fn source(&self) -> Source<'_> {
-        match &self.line {
-            Some(line) => Source::Line(line),
-            None => Source::Socket(self.endpoint.socket().unwrap_or(Path::new("/"))),
-        }
+    /// Whether it is on another host.
+    pub(crate) fn is_far(&self) -> bool {
+        self.endpoint.is_far()
+    }
+
+    /// A client for one question that is answered by a stream, of which each item is limited: whoever takes one renews the
+    /// allowance.
+    pub(crate) fn stream(&self) -> Result<(Docker, Allowance), Failure> {
+        let (version, allowance) = (self.docker.client_version(), Allowance::of(MAX_ITEM_LEN));
+        let client = self.transport.stream_client(CHANGE_TIMEOUT, &version, allowance.clone());
+        Ok((client.map_err(|error| self.failure("a stream", &error))?, allowance))
     }
 
     /// Whether it still answers.
@@ -111,7 +102,7 @@ impl Engine {
             Failure::new(Code::Unreachable, message)
         };
         let ask = async || {
-            let asked = tokio::time::timeout(CHANGE_TIMEOUT, inspect::nature(self.source())).await;
+            let asked = tokio::time::timeout(CHANGE_TIMEOUT, inspect::nature(&self.transport)).await;
             asked
                 .map_err(|_| lost(format!("it is silent for {CHANGE_TIMEOUT:?}")))?
                 .map_err(|error| lost(error.to_string()))
@@ -166,7 +157,7 @@ impl Engine {
                 format!("the engine at {} did not tell of container {id}: {why}", self.endpoint.address);
             Failure::new(Code::Unreachable, message)
         };
-        let asked = tokio::time::timeout(QUERY_TIMEOUT, inspect::container(self.source(), id)).await;
+        let asked = tokio::time::timeout(QUERY_TIMEOUT, inspect::container(&self.transport, id)).await;
         asked
             .map_err(|_| lost(format!("it is silent for {QUERY_TIMEOUT:?}")))?
             .map_err(|error| lost(error.to_string()))
@@ -179,7 +170,7 @@ impl Engine {
                 format!("the engine at {} did not list its containers: {why}", self.endpoint.address);
             Failure::new(Code::Unreachable, message)
         };
-        let asked = tokio::time::timeout(QUERY_TIMEOUT, inspect::containers(self.source(), label)).await;
+        let asked = tokio::time::timeout(QUERY_TIMEOUT, inspect::containers(&self.transport, label)).await;
         asked
             .map_err(|_| lost(format!("it is silent for {QUERY_TIMEOUT:?}")))?
             .map_err(|error| lost(error.to_string()))
@@ -192,7 +183,7 @@ impl Engine {
                 format!("the engine at {} did not list its containers: {why}", self.endpoint.address);
             Failure::new(Code::Unreachable, message)
         };
-        let asked = tokio::time::timeout(QUERY_TIMEOUT, inspect::images_in_use(self.source())).await;
+        let asked = tokio::time::timeout(QUERY_TIMEOUT, inspect::images_in_use(&self.transport)).await;
         asked
             .map_err(|_| lost(format!("it is silent for {QUERY_TIMEOUT:?}")))?
             .map_err(|error| lost(error.to_string()))
@@ -202,7 +193,9 @@ impl Engine {
     pub(crate) async fn ended(&self, id: &str) -> Option<i64> {
         loop {
             // The answer is an error for every code but zero, and for other reasons too: only a look tells them apart.
-            self.docker.wait_container(id, None).next().await;
+            if let Ok((docker, _)) = self.stream() {
+                docker.wait_container(id, None).next().await;
+            }
             match self.container(id).await {
                 Ok(None) => return None,
                 Ok(Some(found)) if !found.state.running => return Some(found.state.exit_code),
@@ -303,6 +296,101 @@ fn why(error: &Error) -> String {
                 inner = source.source();
             }
             text
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{UnixListener, UnixStream};
+
+    use super::*;
+
+    const HEAD: &str =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+    /// Serves an engine that is well until it is asked for `endless`: then it says the same byte until nobody listens.
+    async fn talkative(listener: UnixListener, endless: &'static str) {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(answer(stream, endless));
+        }
+    }
+
+    async fn answer(mut stream: UnixStream, endless: &str) -> io::Result<()> {
+        let mut asked = Vec::new();
+        while !asked.windows(4).any(|window| window == b"\r\n\r\n") {
+            if stream.read_buf(&mut asked).await? == 0 {
+                return Ok(());
+            }
+        }
+        let asked = String::from_utf8_lossy(&asked).into_owned();
+        stream.write_all(HEAD.as_bytes()).await?;
+        if asked.contains(endless) {
+            let piece = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
+            loop {
+                stream.write_all(piece.as_bytes()).await?;
+            }
+        }
+        let version = r#"{"ApiVersion":"1.44","Version":"1","Os":"linux","Arch":"amd64"}"#;
+        stream.write_all(format!("{:x}\r\n{version}\r\n0\r\n\r\n", version.len()).as_bytes()).await
+    }
+
+    /// An engine that talks without end about one thing, which the caller keeps alive.
+    fn engine_without_end(dir: &Path, endless: &'static str) -> (Endpoint, tokio::task::JoinHandle<()>) {
+        let path = dir.join("engine.sock");
+        let served = tokio::spawn(talkative(UnixListener::bind(&path).unwrap(), endless));
+        (Endpoint::named(format!("unix://{}", path.display()), "a test"), served)
+    }
+
+    async fn reach(endpoint: &Endpoint) -> Result<Engine, Failure> {
+        Engine::reach(endpoint, Flavour::Docker, Path::new("ssh")).await
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_end_is_given_up_at_its_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let (endpoint, _served) = engine_without_end(dir.path(), "/version");
+        let failure = reach(&endpoint).await.unwrap_err();
+        assert_eq!(failure.code, Code::Unavailable);
+        assert!(failure.message.contains("says more than 16384 KiB at once"), "{failure}");
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_of_containers_has_the_same_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let (endpoint, _served) = engine_without_end(dir.path(), "/containers/");
+        let engine = reach(&endpoint).await.unwrap();
+        let failure = engine.containers("wharf").await.unwrap_err();
+        assert!(failure.message.contains("says more than 16384 KiB at once"), "{failure}");
+    }
+
+    #[tokio::test]
+    async fn a_line_of_a_pull_without_end_is_given_up_at_its_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let (endpoint, _served) = engine_without_end(dir.path(), "/images/create");
+        let engine = reach(&endpoint).await.unwrap();
+        let (docker, _) = engine.stream().unwrap();
+        let image = bollard::query_parameters::CreateImageOptionsBuilder::default().from_image("any").build();
+        let error = docker.create_image(Some(image), None, None).next().await.unwrap().unwrap_err();
+        assert!(matches!(error, Error::IOError { .. }), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn a_stream_may_be_of_any_length_when_its_items_are_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let (endpoint, _served) = engine_without_end(dir.path(), "/archive");
+        let engine = reach(&endpoint).await.unwrap();
+        let (docker, allowance) = engine.stream().unwrap();
+        let path =
+            bollard::query_parameters::DownloadFromContainerOptionsBuilder::default().path("/x").build();
+        let mut pieces = docker.download_from_container("c", Some(path));
+        let mut len = 0;
+        while len < 4 * MAX_ITEM_LEN {
+            len += pieces.next().await.unwrap().unwrap().len();
+            allowance.renew();
         }
     }
 }

@@ -105,8 +105,9 @@ async fn build(
     let options = BuildImageOptionsBuilder::default().dockerfile(&context.file).t(tag).rm(true).forcerm(true);
     // By these it is known as ours when nobody needs it any more.
     let options = options.labels(labels).platform(platform.unwrap_or_default()).build();
+    let (docker, allowance) = engine.stream()?;
     let mut progress =
-        Box::pin(engine.docker.build_image(options, None, Some(bollard::body_try_stream(context.stream()))));
+        Box::pin(docker.build_image(options, None, Some(bollard::body_try_stream(context.stream()))));
     let mut last = String::new();
     let failed = |why: &str, last: &str| {
         let message = format!("the build of {tag} failed: {}", why.trim());
@@ -115,6 +116,7 @@ async fn build(
     };
     loop {
         let next = tokio::time::timeout(SILENCE_TIMEOUT, progress.next()).await;
+        allowance.renew();
         match next.map_err(|_| silent("build", tag))? {
             None => return Ok(()),
             Some(Ok(step)) => {
@@ -138,10 +140,12 @@ async fn pull(engine: &Engine, name: &str, platform: Option<&str>, told: &Progre
     let options =
         CreateImageOptionsBuilder::default().from_image(&full).platform(platform.unwrap_or_default());
     let options = options.build();
-    let mut progress = Box::pin(engine.docker.create_image(Some(options), None, None));
+    let (docker, allowance) = engine.stream()?;
+    let mut progress = Box::pin(docker.create_image(Some(options), None, None));
     let mut layers = Layers::default();
     loop {
         let next = tokio::time::timeout(SILENCE_TIMEOUT, progress.next()).await;
+        allowance.renew();
         match next.map_err(|_| silent("pull", name))? {
             None => return Ok(()),
             // A pull that fails has begun well: its error is in the stream.

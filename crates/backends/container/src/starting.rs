@@ -92,10 +92,10 @@ impl Starting {
             spec.in_force.push(format!("the platform {platform}"));
         }
         spec.inside = container.image_dir.then(|| image.dir.clone());
-        if engine.line().is_some() {
+        if engine.is_far() {
             spec.in_force.push(format!("the engine of another host, {}", engine.endpoint().address));
         }
-        let far = engine.line().is_some();
+        let far = engine.is_far();
         let (asked, name_of, mut pins) = (container.clone(), launch.name.clone(), spec.pins.clone());
         let (sockets, state) = (known_sockets(&engine, &container), place.options.state.clone());
         let secrets = launch.home.join(wharf_model::Home::SECRETS);
@@ -159,7 +159,7 @@ impl Starting {
         if self.container.reuse {
             return Box::pin(self.begin_berth()).await;
         }
-        if self.engine.line().is_some() {
+        if self.engine.is_far() {
             return Box::pin(self.begin_far()).await;
         }
         let (user, shared) = self.user().await?;
@@ -262,7 +262,7 @@ impl Starting {
         let holder = options.holder.canonicalize().map_err(|error| {
             Failure::system(format!("cannot find the holder {}", options.holder.display()), &error)
         })?;
-        let far = self.engine.line().is_some();
+        let far = self.engine.is_far();
         let mounts = if far {
             mounts::far(&self.container)?
         } else {
@@ -315,13 +315,9 @@ impl Starting {
             limits: Limits::default(),
             place_home: self.container.image_variables && !self.is_unset("HOME"),
             // Whoever has no file of it is told from the first byte on.
-            follow: self.engine.line().map(|_| self.log_end()).transpose()?,
+            follow: self.engine.is_far().then(|| self.log_end()).transpose()?,
             // Between the look at them and their mount somebody may have changed a path.
-            expected: if self.engine.line().is_some() {
-                Vec::new()
-            } else {
-                self.settled.all_expected(home)?
-            },
+            expected: if self.engine.is_far() { Vec::new() } else { self.settled.all_expected(home)? },
             ..held::start_of(&self.ticket, None)
         };
         let start = if start.follow.is_some() { self.apart(start) } else { start };
@@ -333,7 +329,7 @@ impl Starting {
     /// The command's variables: exactly those that were asked for, over the image's where these were asked for too.
     fn variables(&self, room: &str) -> Vec<(Text, Text)> {
         let mut env = self.env.clone();
-        ear::aim(&mut env, Some(room).filter(|_| self.engine.line().is_none()));
+        ear::aim(&mut env, Some(room).filter(|_| !self.engine.is_far()));
         if self.container.reuse {
             berth::aim(&mut env, room);
         }

@@ -36,7 +36,7 @@ const EXEC_POLL_INTERVAL: Duration = Duration::from_millis(10);
 impl Starting {
     /// Starts the session in a container that is there already, or in one that others may join.
     pub(crate) async fn begin_berth(&mut self) -> Result<Arc<dyn Connection>> {
-        if self.engine.line().is_some() {
+        if self.engine.is_far() {
             return Err(Failure::unsupported("a shared container", "an engine on another host"));
         }
         if !self.ticket.spec.ports.is_empty() {

@@ -5,27 +5,12 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
 use wharf_model::Published;
 
-use crate::far::Line;
-
-/// The most that an engine may have to say of one container.
-const MAX_ANSWER_LEN: u64 = 16 << 20;
-
-/// Whom to ask.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Source<'a> {
-    /// An engine of this host.
-    Socket(&'a Path),
-    /// One of another.
-    Line(&'a Line),
-}
+use crate::engine::transport::Transport;
 
 /// What is asked of a container. Whatever else there is, is ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -146,12 +131,12 @@ impl Listed {
 }
 
 /// Asks for a container; none where there is no such one. The caller sets the deadline.
-pub(crate) async fn container(source: Source<'_>, id: &str) -> io::Result<Option<Found>> {
+pub(crate) async fn container(engine: &Transport, id: &str) -> io::Result<Option<Found>> {
     if id.is_empty() || !id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b)) {
         return Err(odd("that is no container's name"));
     }
     loop {
-        return match get(source, &format!("/containers/{id}/json")).await? {
+        return match engine.get(&format!("/containers/{id}/json")).await? {
             (200, body) => Ok(Some(serde_json::from_slice(&body)?)),
             (404, _) => Ok(None),
             // Podman has a field for the cause alone: of one that went while it looked at it, and of one whose first
@@ -173,10 +158,10 @@ fn cause(body: &[u8]) -> Option<String> {
 }
 
 /// Asks for all containers with a label, whether they run or not. The caller sets the deadline.
-pub(crate) async fn containers(source: Source<'_>, label: &str) -> io::Result<Vec<Listed>> {
+pub(crate) async fn containers(engine: &Transport, label: &str) -> io::Result<Vec<Listed>> {
     let filters = serde_json::json!({ "label": [label] }).to_string();
     let filters: String = filters.bytes().map(|byte| format!("%{byte:02X}")).collect::<Vec<_>>().concat();
-    match get(source, &format!("/containers/json?all=true&filters={filters}")).await? {
+    match engine.get(&format!("/containers/json?all=true&filters={filters}")).await? {
         (200, body) => Ok(serde_json::from_slice(&body)?),
         (status, body) => Err(refused(status, &body)),
     }
@@ -184,14 +169,14 @@ pub(crate) async fn containers(source: Source<'_>, label: &str) -> io::Result<Ve
 
 /// Asks which images containers need, by their ids without the name of a hash, once for each container. The caller sets the
 /// deadline.
-pub(crate) async fn images_in_use(source: Source<'_>) -> io::Result<Vec<String>> {
+pub(crate) async fn images_in_use(engine: &Transport) -> io::Result<Vec<String>> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Using {
         #[serde(rename = "ImageID")]
         image: String,
     }
-    let all: Vec<Using> = match get(source, "/containers/json?all=true").await? {
+    let all: Vec<Using> = match engine.get("/containers/json?all=true").await? {
         (200, body) => serde_json::from_slice(&body)?,
         (status, body) => return Err(refused(status, &body)),
     };
@@ -209,7 +194,7 @@ pub(crate) struct Nature {
 }
 
 /// How the engine runs. Either engine has its own way to say so. The caller sets the deadline.
-pub(crate) async fn nature(source: Source<'_>) -> io::Result<Nature> {
+pub(crate) async fn nature(engine: &Transport) -> io::Result<Nature> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "PascalCase", default)]
     struct Info {
@@ -217,28 +202,13 @@ pub(crate) async fn nature(source: Source<'_>) -> io::Result<Nature> {
         security_options: Option<Vec<String>>,
         cgroup_version: String,
     }
-    let info: Info = match get(source, "/info").await? {
+    let info: Info = match engine.get("/info").await? {
         (200, body) => serde_json::from_slice(&body)?,
         (status, body) => return Err(refused(status, &body)),
     };
     let options = info.security_options.unwrap_or_default();
     let rootless = info.rootless || options.iter().any(|option| option.contains("rootless"));
     Ok(Nature { rootless, limits: !rootless || info.cgroup_version != "1" })
-}
-
-async fn get(source: Source<'_>, path: &str) -> io::Result<(u16, Vec<u8>)> {
-    let socket = match source {
-        Source::Socket(socket) => socket,
-        Source::Line(line) => return line.get(path).await,
-    };
-    let mut stream = UnixStream::connect(socket).await?;
-    // Of this version the answer comes in one piece and ends with the connection.
-    let request = format!("GET {path} HTTP/1.0\r\nHost: engine\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
-    let mut answer = Vec::new();
-    stream.take(MAX_ANSWER_LEN).read_to_end(&mut answer).await?;
-    let (status, body) = split(&answer).ok_or_else(|| odd("the engine's answer is odd"))?;
-    Ok((status, body.to_vec()))
 }
 
 fn odd(why: &str) -> io::Error {
@@ -249,28 +219,9 @@ fn refused(status: u16, body: &[u8]) -> io::Error {
     io::Error::other(format!("status {status}: {}", String::from_utf8_lossy(body).trim()))
 }
 
-/// The status and the body of an answer.
-fn split(answer: &[u8]) -> Option<(u16, &[u8])> {
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
-    let line = std::str::from_utf8(answer.split(|byte| *byte == b'\r').next()?).ok()?;
-    let status = line.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()?;
-    Some((status, &answer[end + 4..]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn answers_are_taken_apart_and_nonsense_is_not() {
-        let answer = b"HTTP/1.0 404 Not Found\r\nContent-Type: application/json\r\n\r\n{}";
-        assert_eq!(split(answer), Some((404, &b"{}"[..])));
-        for odd in
-            [&b""[..], b"\r\n\r\n", b"HTTP/2 200 OK\r\n\r\n", b"HTTP/1.0 x\r\n\r\n", b"HTTP/1.0 200 OK\r\n"]
-        {
-            assert_eq!(split(odd), None, "{}", odd.escape_ascii());
-        }
-    }
 
     #[test]
     fn ports_are_read_in_order_and_those_that_are_closed_are_left_out() {

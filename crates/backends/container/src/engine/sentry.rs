@@ -95,8 +95,10 @@ async fn follow(engine: &Engine, owner: &Owner, heard: &broadcast::Sender<Frozen
     }
     let filters = HashMap::from([("type", vec!["container".to_owned()]), ("label", vec![owner.selector()])]);
     let options = EventsOptionsBuilder::default().since(&since.to_string()).filters(&filters).build();
-    let mut events = engine.docker.events(Some(options)).boxed();
+    let (docker, allowance) = engine.stream()?;
+    let mut events = docker.events(Some(options)).boxed();
     while let Some(event) = events.next().await {
+        allowance.renew();
         let event = event.map_err(|error| engine.failure("events", &error))?;
         let still = match event.action.as_deref() {
             Some("pause") => true,

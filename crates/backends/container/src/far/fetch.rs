@@ -83,13 +83,15 @@ fn most(log_size: Option<u64>) -> u64 {
 /// Writes what stands at a path to a file, as the engine packs it. False where there is none, or more than there can be.
 async fn download(site: &Site, path: &str, mut file: fs::File, most: u64) -> io::Result<bool> {
     let options = DownloadFromContainerOptionsBuilder::default().path(path).build();
-    let mut pieces = Box::pin(site.engine.docker.download_from_container(&site.container, Some(options)));
+    let (docker, allowance) = site.engine.stream().map_err(io::Error::other)?;
+    let mut pieces = Box::pin(docker.download_from_container(&site.container, Some(options)));
     let mut size = 0;
     loop {
         match tokio::time::timeout(CHUNK_TIMEOUT, pieces.next()).await {
             Err(_) => return Err(io::ErrorKind::TimedOut.into()),
             Ok(None) => return Ok(true),
             Ok(Some(Ok(piece))) => {
+                allowance.renew();
                 size += piece.len() as u64;
                 if size > most {
                     tracing::warn!(session = %site.ticket.id, path, most, "its container left more than it can have");

@@ -43,7 +43,7 @@ impl Drop for Recall {
         }
         let (site, mark) = (Arc::clone(&self.site), std::mem::take(&mut self.mark));
         tokio::spawn(async move {
-            let _turn = site.line().recall_turn().await;
+            let _turn = site.transport().recall_turn().await;
             let recalled = async {
                 let (_, _input, mut output) = site.run(&["recall", &mark], false).await?;
                 // To its end: without anybody who reads it an engine may not start it.

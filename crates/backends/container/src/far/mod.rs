@@ -5,9 +5,7 @@
 //! and carries each connection over such a stream, so that nobody above need know; and a *mirror* keeps the session's log
 //! here, byte for byte at its offset.
 //!
-//! A build without the feature `remote-engines` refuses an address of another host, and has no TLS.
-//!
-//! - `route` reads an address, `line` leads there, `tls` by certificates, `tube` is a stream to a program in a container.
+//! - `tube` is a stream to a program in a container.
 //! - `site` is one session's container over there, `load` is what is put into it; `starting` and `adopting` are
 //!   a start there and its finding again.
 //! - `door` and `visit` carry connections, `lending` further commands; `mirror` and `fetch` bring the output home.
@@ -16,17 +14,12 @@ mod adopting;
 mod door;
 mod fetch;
 mod lending;
-mod line;
 mod load;
 mod mirror;
-mod route;
 mod site;
 mod starting;
-#[cfg(feature = "remote-engines")]
-mod tls;
 mod tube;
 mod visit;
 
 pub(crate) use door::{Key, lock_up};
-pub(crate) use line::Line;
 pub(crate) use mirror::Fate;

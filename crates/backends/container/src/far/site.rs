@@ -10,12 +10,12 @@ use bollard::query_parameters::{ResizeExecOptionsBuilder, UploadToContainerOptio
 use wharf_backend::Result;
 use wharf_model::{Code, Failure, Ticket};
 
-use super::line::Line;
 use super::load::Load;
 use super::tube::{self, Input, Output};
 use crate::body::mounts::{HOLDER, ROOM};
 use crate::engine::Engine;
 use crate::engine::inspect::FoundState;
+use crate::engine::transport::Transport;
 
 /// Where a holder waits to be told what to start.
 pub(crate) const BIRTH: &str = "/run/wharf/room/birth";
@@ -32,7 +32,7 @@ const UPLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 /// A container, the way to it, and the session that is in it.
 pub(crate) struct Site {
     pub(crate) engine: Engine,
-    line: Arc<Line>,
+    transport: Arc<Transport>,
     pub(crate) container: String,
     pub(crate) ticket: Ticket,
 }
@@ -40,13 +40,14 @@ pub(crate) struct Site {
 impl Site {
     /// The container of a session; none where the engine is one of this host.
     pub(crate) fn of(engine: &Engine, container: &str, ticket: &Ticket) -> Option<Self> {
-        let line = Arc::clone(engine.line()?);
-        Some(Self { engine: engine.clone(), line, container: container.to_owned(), ticket: ticket.clone() })
+        let transport = Arc::clone(engine.transport());
+        let (container, ticket) = (container.to_owned(), ticket.clone());
+        engine.is_far().then(|| Self { engine: engine.clone(), transport, container, ticket })
     }
 
     /// The way to it.
-    pub(crate) fn line(&self) -> &Line {
-        &self.line
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.transport
     }
 
     /// The session's directory on this side.
@@ -70,7 +71,7 @@ impl Site {
             .engine
             .within(EXEC_TIMEOUT, "a further process", docker.create_exec(&self.container, options))
             .await?;
-        let opened = tokio::time::timeout(EXEC_TIMEOUT, tube::open(&self.line, &made.id, tty)).await;
+        let opened = tokio::time::timeout(EXEC_TIMEOUT, tube::open(&self.transport, &made.id, tty)).await;
         let lost = |why: String| {
             let at = &self.engine.endpoint().address;
             Failure::new(Code::Unreachable, format!("the engine at {at} gave no stream: {why}"))

@@ -5,7 +5,7 @@ use std::io;
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 
-use super::line::{Line, Stream};
+use crate::engine::transport::{Stream, Transport};
 
 /// The longest head of an answer.
 const MAX_HEADER_LEN: usize = 16 << 10;
@@ -28,8 +28,8 @@ pub(crate) struct Input {
 }
 
 /// Starts a program that the engine was told of, and takes the connection over: both directions are the program's then.
-pub(crate) async fn open(line: &Line, exec: &str, tty: bool) -> io::Result<(Input, Output)> {
-    let mut stream = line.dial().await?;
+pub(crate) async fn open(transport: &Transport, exec: &str, tty: bool) -> io::Result<(Input, Output)> {
+    let mut stream = transport.dial().await?;
     let body = format!(r#"{{"Detach":false,"Tty":{tty}}}"#);
     let request = format!(
         "POST /exec/{exec}/start HTTP/1.1\r\nHost: engine\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\

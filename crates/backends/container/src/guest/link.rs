@@ -128,7 +128,8 @@ impl Connection for GuestLink {
         let own = self.inner.stats().await?;
         let (engine, id) = self.guest.engine().await?;
         let options = StatsOptionsBuilder::default().stream(false).one_shot(true).build();
-        let asked = async { engine.docker.stats(id, Some(options)).next().await.transpose() };
+        let (docker, _) = engine.stream()?;
+        let asked = async { docker.stats(id, Some(options)).next().await.transpose() };
         let told = engine.within(QUERY_TIMEOUT, "stats", asked).await?;
         let told = told.ok_or_else(|| Failure::new(Code::Unreachable, "the engine has no numbers of it"))?;
         let cpu = told.cpu_stats.and_then(|cpu| cpu.cpu_usage?.total_usage).unwrap_or_default();

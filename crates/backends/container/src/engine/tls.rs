@@ -11,7 +11,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::line::{Stream, keep_alive};
+use super::transport::{Stream, keep_alive};
 use crate::engine::caller;
 
 /// Connects. Who is at the other end is always checked, against the authority that is named and no other.

@@ -1,4 +1,4 @@
-//! What leads to an engine on another host: connections, and requests over them.
+//! What leads to an engine, on this host or another: connections, and requests over them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bollard::errors::Error;
-use bollard::{BollardRequest, body_full};
-use http_body_util::{BodyExt, Limited};
+use bollard::{API_DEFAULT_VERSION, BollardRequest, ClientVersion, Docker, body_full};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{HOST, HeaderValue};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
@@ -22,10 +22,12 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wharf_model::{Code, Failure};
 
+use super::allowance::{Allowance, Limited, MAX_ANSWER_LEN};
 use super::route::Route;
 #[cfg(feature = "remote-engines")]
 use super::tls;
 use crate::engine::endpoint::{Endpoint, Flavour};
+use crate::engine::why;
 
 /// How long it may take to be connected.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -35,12 +37,15 @@ const KEEPALIVE_IDLE_SECONDS: u32 = 15;
 const KEEPALIVE_INTERVAL_SECONDS: u32 = 5;
 /// How many tries without an answer end it.
 const MAX_KEEPALIVE_TRIES: u32 = 3;
-/// The most that an engine may have to say at once.
-const MAX_ANSWER_LEN: usize = 16 << 20;
 /// How many commands are ended at once whose callers are gone.
 const MAX_RECALLS: usize = 8;
+/// What is read ahead of an answer at most, in bytes.
+const MAX_READ_AHEAD_LEN: usize = 64 << 10;
 /// What is kept of the complaints of `ssh`.
 const MAX_STDERR_LEN: usize = 2 << 10;
+
+/// The client wants an address to put before each path. Who is at the other end is decided by the way there.
+const ADDRESS: &str = "http://engine";
 
 /// A connection, of whatever it is made.
 pub(crate) type Stream = Box<dyn Both>;
@@ -62,42 +67,41 @@ impl<B> BodyOf for Request<B> {
 type Body = <BollardRequest as BodyOf>::Body;
 
 /// The way to one engine.
-pub(crate) struct Line {
+pub(crate) struct Transport {
     route: Route,
     flavour: Flavour,
     ssh: PathBuf,
     /// A connection that may be used again: one by `ssh` takes its time to be made.
-    idle: Mutex<Option<SendRequest<Body>>>,
+    idle: Mutex<Option<Sender>>,
     /// What `ssh` complained of last.
     complaint: Arc<Mutex<String>>,
     /// How many commands whose callers are gone are ended at once: callers may be killed faster than an engine answers.
     recalls: Semaphore,
 }
 
-impl std::fmt::Debug for Line {
+/// A connection that takes a request, and what may still be answered over it.
+struct Sender {
+    requests: SendRequest<Body>,
+    allowance: Allowance,
+}
+
+impl std::fmt::Debug for Transport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Line").field("route", &self.route).finish_non_exhaustive()
+        f.debug_struct("Transport").field("route", &self.route).finish_non_exhaustive()
     }
 }
 
-impl Line {
-    /// The way to an endpoint; none where it is a socket of this host.
-    pub(crate) fn to(
-        endpoint: &Endpoint,
-        flavour: Flavour,
-        ssh: &Path,
-    ) -> Result<Option<Arc<Self>>, Failure> {
+impl Transport {
+    /// The way to an endpoint.
+    pub(crate) fn to(endpoint: &Endpoint, flavour: Flavour, ssh: &Path) -> Result<Arc<Self>, Failure> {
         let route = Route::parse(&endpoint.address)?;
-        if matches!(route, Route::Socket(_)) {
-            return Ok(None);
-        }
-        if cfg!(not(feature = "remote-engines")) {
+        if cfg!(not(feature = "remote-engines")) && !matches!(route, Route::Socket(_)) {
             return Err(Failure::new(Code::Unsupported, "this build has no engines of other hosts")
                 .hint("take a build of Wharf with the feature `remote-engines`: the usual one has it"));
         }
         let (ssh, idle, complaint) = (ssh.to_owned(), Mutex::default(), Arc::default());
         let recalls = Semaphore::new(MAX_RECALLS);
-        Ok(Some(Arc::new(Self { route, flavour, ssh, idle, complaint, recalls })))
+        Ok(Arc::new(Self { route, flavour, ssh, idle, complaint, recalls }))
     }
 
     /// Waits for a turn to end a command whose caller is gone; none is given only when nobody needs one any more.
@@ -148,44 +152,79 @@ impl Line {
         text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
     }
 
-    /// Makes a request for the engine's client.
-    pub(crate) async fn request(&self, request: BollardRequest) -> Result<Response<Incoming>, Error> {
-        let (mut parts, body) = request.into_parts();
-        // Who is at the other end is decided by the way there; the request names the path alone.
-        parts.uri = parts.uri.path_and_query().map_or("/", |path| path.as_str()).parse().unwrap_or_default();
-        parts.headers.insert(HOST, HeaderValue::from_static("engine"));
+    /// A client of the engine's API over this way. Each answer has its own limit.
+    pub(crate) fn client(self: &Arc<Self>, timeout: Duration) -> Result<Docker, Error> {
+        let transport = Arc::clone(self);
+        let ask = move |request| {
+            let transport = Arc::clone(&transport);
+            async move { transport.request(request).await }
+        };
+        Docker::connect_with_custom_transport(ask, Some(ADDRESS), timeout.as_secs(), API_DEFAULT_VERSION)
+    }
+
+    /// A client for one question whose answer is a stream. Whoever takes an item of it renews the allowance.
+    pub(crate) fn stream_client(
+        self: &Arc<Self>,
+        timeout: Duration,
+        version: &ClientVersion,
+        allowance: Allowance,
+    ) -> Result<Docker, Error> {
+        let transport = Arc::clone(self);
+        let ask = move |request| {
+            let (transport, allowance) = (Arc::clone(&transport), allowance.clone());
+            async move { transport.sender(allowance).await?.send(request).await }
+        };
+        Docker::connect_with_custom_transport(ask, Some(ADDRESS), timeout.as_secs(), version)
+    }
+
+    async fn request(&self, request: BollardRequest) -> Result<Response<Incoming>, Error> {
         let mut sender = match self.reusable() {
             Some(sender) => sender,
-            None => self.sender().await?,
+            None => self.sender(Allowance::of(MAX_ANSWER_LEN)).await?,
         };
-        let answer = sender.send_request(Request::from_parts(parts, body)).await?;
+        let answer = sender.send(request).await?;
         if matches!(self.route, Route::Ssh { .. }) {
             *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         }
         Ok(answer)
     }
 
-    fn reusable(&self) -> Option<SendRequest<Body>> {
+    fn reusable(&self) -> Option<Sender> {
         let sender = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         // Not while the last answer is being read, nor after the other side has hung up.
-        sender.is_ready().then_some(sender)
+        let ready = sender.requests.is_ready();
+        ready.then(|| {
+            sender.allowance.renew();
+            sender
+        })
     }
 
-    async fn sender(&self) -> Result<SendRequest<Body>, Error> {
-        let (sender, connection) = handshake(TokioIo::new(self.dial().await?)).await?;
+    async fn sender(&self, allowance: Allowance) -> Result<Sender, Error> {
+        let stream = TokioIo::new(Limited::new(self.dial().await?, allowance.clone()));
+        let (requests, connection) =
+            http1::Builder::new().max_buf_size(MAX_READ_AHEAD_LEN).handshake(stream).await?;
         // It ends with the connection, which ends when nobody asks anything any more.
         tokio::spawn(connection);
-        Ok(sender)
+        Ok(Sender { requests, allowance })
     }
 
     /// Asks for something by its path: the status of the answer, and all that it says.
     pub(crate) async fn get(&self, path: &str) -> io::Result<(u16, Vec<u8>)> {
         let request = Request::builder().uri(path).body(body_full(bytes::Bytes::new()));
-        let answer = self.request(request.map_err(io::Error::other)?).await.map_err(io::Error::other)?;
+        let lost = |error: Error| io::Error::other(why(&error));
+        let answer = self.request(request.map_err(io::Error::other)?).await.map_err(lost)?;
         let status = answer.status().as_u16();
-        let body =
-            Limited::new(answer.into_body(), MAX_ANSWER_LEN).collect().await.map_err(io::Error::other)?;
+        let body = answer.into_body().collect().await.map_err(|error| lost(error.into()))?;
         Ok((status, body.to_bytes().to_vec()))
+    }
+}
+
+impl Sender {
+    async fn send(&mut self, request: BollardRequest) -> Result<Response<Incoming>, Error> {
+        let (mut parts, body) = request.into_parts();
+        parts.uri = parts.uri.path_and_query().map_or("/", |path| path.as_str()).parse().unwrap_or_default();
+        parts.headers.insert(HOST, HeaderValue::from_static("engine"));
+        Ok(self.requests.send_request(Request::from_parts(parts, body)).await?)
     }
 }
 
@@ -292,7 +331,7 @@ mod tests {
     fn a_build_without_them_says_so() {
         for address in ["ssh://there", "tcp://there", "tls://there/certs"] {
             let endpoint = Endpoint::named(address.to_owned(), "a test");
-            let failure = Line::to(&endpoint, Flavour::Docker, Path::new("ssh")).unwrap_err();
+            let failure = Transport::to(&endpoint, Flavour::Docker, Path::new("ssh")).unwrap_err();
             assert_eq!(failure.code, Code::Unsupported, "{address}");
         }
     }
@@ -301,9 +340,9 @@ mod tests {
     #[tokio::test]
     async fn what_a_program_complains_of_is_kept() {
         let endpoint = Endpoint::named("ssh://there".to_owned(), "a test");
-        let line = Line::to(&endpoint, Flavour::Docker, Path::new("/no/such/ssh")).unwrap().unwrap();
-        let error = line.get("/_ping").await.unwrap_err();
+        let transport = Transport::to(&endpoint, Flavour::Docker, Path::new("/no/such/ssh")).unwrap();
+        let error = transport.get("/_ping").await.unwrap_err();
         assert!(error.to_string().contains("/no/such/ssh"), "{error}");
-        assert_eq!(line.complaint(), None);
+        assert_eq!(transport.complaint(), None);
     }
 }

@@ -1,0 +1,105 @@
+//! Limits how much an engine may say before somebody has taken it.
+//!
+//! The engine's client gathers an answer, or a line of a stream, for as long as there is more of it. Whoever may start a
+//! session may also name the engine, so the limit stands below the client, at the connection.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// The most that an engine may answer to one question, in bytes.
+pub(crate) const MAX_ANSWER_LEN: usize = 16 << 20;
+/// The most of a stream that may come between two items of it, in bytes. More than the client reads ahead.
+pub(crate) const MAX_ITEM_LEN: usize = 512 << 10;
+
+/// How much may still come over a connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Allowance {
+    limit: usize,
+    left: Arc<AtomicUsize>,
+}
+
+impl Allowance {
+    pub(crate) fn of(limit: usize) -> Self {
+        Self { limit, left: Arc::new(AtomicUsize::new(limit)) }
+    }
+
+    /// Begins anew: what came so far has been taken.
+    pub(crate) fn renew(&self) {
+        self.left.store(self.limit, Ordering::Relaxed);
+    }
+
+    fn spend(&self, bytes: usize) -> io::Result<()> {
+        let spent =
+            self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        spent.map(drop).map_err(|_| {
+            let limit = self.limit >> 10;
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("the engine says more than {limit} KiB at once"),
+            )
+        })
+    }
+}
+
+/// A connection that is given up when the other side says more than it may.
+pub(crate) struct Limited<S> {
+    stream: S,
+    allowance: Allowance,
+}
+
+impl<S> Limited<S> {
+    pub(crate) fn new(stream: S, allowance: Allowance) -> Self {
+        Self { stream, allowance }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Limited<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        std::task::ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        Poll::Ready(self.allowance.spend(buf.filled().len() - before))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Limited<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_taken_may_come_again_and_one_byte_more_may_not() {
+        let allowance = Allowance::of(8);
+        let mut stream = Limited::new(&b"12345678abcdefgh!"[..], allowance.clone());
+        let mut bytes = [0; 8];
+        stream.read_exact(&mut bytes).await.unwrap();
+        allowance.renew();
+        stream.read_exact(&mut bytes).await.unwrap();
+        assert_eq!(&bytes, b"abcdefgh");
+        let error = stream.read_exact(&mut bytes).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{error}");
+    }
+}
