@@ -1,11 +1,11 @@
 //! Whose terminal decides a session's size.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
+use wharf_boundary::Dir;
 use wharf_model::Geometry;
 
 /// The file by which those who are attached agree. It is the session's: what is in it holds while it lives.
@@ -24,11 +24,8 @@ pub(super) struct Say {
 impl Say {
     /// One who is attached, and may type.
     pub(super) fn new(geometry: Geometry, session: &Path) -> Self {
-        let open = || {
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create(true).truncate(false).mode(0o600);
-            options.open(session.join(FILE)).ok()
-        };
+        // The session can write its directory: what stands there is no link and no pipe, or it is nobody's say.
+        let open = || Dir::open(session).and_then(|dir| dir.open_or_make_file(FILE, 0o600)).ok();
         let file = if geometry == Geometry::Fixed { None } else { open() };
         Self { geometry, file, owns: false }
     }
@@ -99,6 +96,26 @@ impl Say {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_session_plants_in_its_place_is_neither_written_nor_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, victim) = (dir.path().join(FILE), dir.path().join("victim"));
+        std::fs::write(&victim, "precious").unwrap();
+        let pipe = || rustix::fs::mkfifoat(rustix::fs::CWD, &file, rustix::fs::Mode::RWXU).unwrap();
+        let plants: [&dyn Fn(); 3] = [
+            &|| std::os::unix::fs::symlink(&victim, &file).unwrap(),
+            &|| std::fs::hard_link(&victim, &file).unwrap(),
+            &pipe,
+        ];
+        for plant in plants {
+            plant();
+            let mut say = Say::new(Geometry::Latest, dir.path());
+            assert!(say.decides(true), "whoever is alone decides all the same");
+            assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+            std::fs::remove_file(&file).unwrap();
+        }
+    }
 
     #[test]
     fn a_fixed_size_is_nobodys() {
