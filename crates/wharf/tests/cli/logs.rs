@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::support::{Wharf, until};
+use crate::support::{Pty, Wharf, until};
 
 #[test]
 fn the_log_is_read_with_the_daemon_dead() {
@@ -160,4 +160,29 @@ fn following_ends_where_a_session_never_ran() {
     wharf.ok(&["rm", "-f", "removed"]);
     let ran = crate::support::Ran::from(removed.wait_with_output().unwrap());
     assert!(matches!(ran.code, 3 | 4), "{ran:#?}");
+}
+
+#[test]
+fn a_terminal_is_asked_nothing_by_old_output_unless_it_is_raw() {
+    // Device attributes, the cursor's place, the background colour, a key's protocol: a terminal would type the answers.
+    const QUESTIONS: [&str; 4] = ["\x1b[c", "\x1b[6n", "\x1b]11;?\x07", "\x1b[?u"];
+    let wharf = Wharf::new();
+    let said = format!("\x1b[31mred{}\x1b[0m", QUESTIONS.concat());
+    let script = format!("printf '%s' '{said}'; echo; echo done");
+    wharf.start("one", &["--no-tty"], &["sh", "-c", &script]);
+    assert_eq!(wharf.run(&["wait", "one"]).code, 0);
+    let shown = |options: &[&str]| {
+        let mut pty = Pty::spawn(wharf.command(&[&["logs", "one"], options].concat()), (80, 24));
+        let shown = pty.until("done");
+        assert_eq!(pty.end(), 0, "{shown:?}");
+        shown
+    };
+    let (usual, raw) = (shown(&[]), shown(&["--raw"]));
+    assert!(usual.contains("\x1b[31mred"), "colours are shown: {usual:?}");
+    for question in QUESTIONS {
+        assert!(!usual.contains(question), "{question:?} reached the terminal: {usual:?}");
+        assert!(raw.contains(question), "{question:?} is missing: {raw:?}");
+    }
+    // A file gets every byte.
+    assert!(String::from_utf8(wharf.log("one")).unwrap().contains(&said));
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use crate::ground::Ground;
-use crate::support::until;
+use crate::support::{lives, until};
 
 /// Puts something in the place of a file of ours; what it points to is `victim`.
 type Plant = (&'static str, fn(&Path, &Path));
@@ -122,4 +122,33 @@ fn a_copy_of_output_never_goes_where_the_session_leads_it() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
     let ran = ground.run(&["pipe", "one", pipe.to_str().unwrap()]);
     assert!(ran.code != 0 && ran.err.contains("not a file"), "{ran:#?}");
+}
+
+#[test]
+fn what_stands_in_the_place_of_a_ticket_is_never_opened() {
+    for (how, way) in WAYS {
+        let ground = Ground::new();
+        for name in ["spoilt", "well"] {
+            ground.start(name, &[], &["cat"]);
+        }
+        let (pid, ticket) =
+            (ground.pid("spoilt"), ground.show("spoilt")["path"].as_str().unwrap().to_owned());
+        let ticket = Path::new(&ticket).join("ticket.json");
+        ground.ok(&["daemon", "stop"]);
+        let (saved, victim) = (fs::read(&ticket).unwrap(), ground.home().join("victim"));
+        plant(way, &ticket, &victim);
+        // The session next to it is found and answers; nothing waits for what was planted, and nothing follows it.
+        ground.ok(&["write", "well", "hello\r"]);
+        assert!(ground.ok(&["ls"]).contains("well"), "{how}");
+        assert!(lives(pid), "{how}: the session was ended");
+        untouched(how, &victim);
+        let log = fs::read_to_string(ground.state().join("daemon.log")).unwrap();
+        assert!(log.contains("ticket cannot be read"), "{how}: {log}");
+        // With its ticket back the session is there again.
+        ground.ok(&["daemon", "stop"]);
+        let put_aside = fs::remove_file(&ticket).or_else(|_| fs::remove_dir(&ticket));
+        put_aside.unwrap();
+        fs::write(&ticket, &saved).unwrap();
+        assert_eq!(ground.pid("spoilt"), pid, "{how}");
+    }
 }

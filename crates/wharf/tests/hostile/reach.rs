@@ -153,6 +153,7 @@ fn the_api_asked_from_inside_does_nothing_for_a_session_that_has_no_rights(place
 at! { nobody_speaks_for_another_session:
     docker = Place::new(Container(Docker)),
     shared = Place::new(Shared(Podman)),
+    sandbox = Place::new(Sandbox),
     local = Place::new(Local),
 }
 
@@ -164,5 +165,10 @@ fn nobody_speaks_for_another_session(place: &Place) {
     place.attack("evil", &[], &["speak", "forged", id]);
     let events = place.ok(&["events", "victim", "--json"]);
     assert!(!events.contains("forged"), "{events}");
+    if place.kind == Kind::Sandbox {
+        // A channel belongs to its session, whatever is said on it: the lie is the liar's own.
+        let own = place.ok(&["events", "evil", "--json"]);
+        assert!(own.contains("forged"), "{own}");
+    }
     place.clear();
 }
