@@ -7,16 +7,22 @@
 //! - [`Files`], [`Freezer`], [`Keeper`], [`Library`] and [`Publisher`] are what only some places have.
 //! - [`Environment`] is what rewrites a launch before a backend runs it.
 //! - [`Pins`] is what paths of the host mean, decided once; [`Beside`] is where they are looked at.
-//! - [`fake`] is a backend in memory, for tests of what stands above.
-//! - [`faults`] wraps any backend and makes it fail on purpose.
-//! - [`conformance`] is the suite that every backend runs, chosen by its [`Capabilities`].
+//!
+//! With the feature `testing`, which no user of a backend needs:
+//!
+//! - `fake` is a backend in memory, for tests of what stands above.
+//! - `faults` wraps any backend and makes it fail on purpose.
+//! - `conformance` is the suite that every backend runs, chosen by its [`Capabilities`].
 
 mod backend;
 mod beside;
+#[cfg(feature = "testing")]
 pub mod conformance;
 mod connection;
 mod environment;
+#[cfg(feature = "testing")]
 pub mod fake;
+#[cfg(feature = "testing")]
 pub mod faults;
 mod files;
 mod freezer;
