@@ -15,10 +15,10 @@ use wharf_model::{Capabilities, Code, EngineVariables, Failure, Home, Spec, Tick
 
 use crate::ear::Ear;
 use crate::engine::endpoint::{Endpoint, Flavour};
-use crate::far::Key;
 use crate::guest::Guests;
 use crate::place::Place;
 use crate::private::{Private, is_kept};
+use crate::remote::ProxyLock;
 use crate::rooms::Rooms;
 use crate::starting::Starting;
 
@@ -100,10 +100,10 @@ impl ContainerBackend {
 }
 
 impl ContainerBackend {
-    /// Takes the container of a session on another host away that ended while nobody was connected. Once that is done
-    /// its door's key is gone, and the engine over there is not asked again.
-    fn forget_far(&self, ticket: &Ticket) {
-        if Private::of(ticket).is_far() && ticket.dir.as_path().join(Key::NAME).exists() {
+    /// Removes the container of a session on another host that ended while nobody was connected. Afterwards the
+    /// proxy's lock is gone, and that engine is not asked again.
+    fn remove_ended_remote(&self, ticket: &Ticket) {
+        if Private::of(ticket).is_remote() && ticket.dir.as_path().join(ProxyLock::NAME).exists() {
             let (place, ticket) = (Arc::clone(&self.place), ticket.clone());
             tokio::spawn(async move { place.take_away(&ticket).await });
         }
@@ -218,14 +218,14 @@ impl Backend for ContainerBackend {
                 let (place, ticket) = (Arc::clone(&self.place), ticket.clone());
                 tokio::spawn(async move { place.leave_berth(&ticket).await });
             }
-            self.forget_far(ticket);
+            self.remove_ended_remote(ticket);
             return Ok(Adoption::Ended(record));
         }
-        if Private::of(ticket).is_far() {
-            let found = self.place.adopt_far(ticket).await?;
+        if Private::of(ticket).is_remote() {
+            let found = self.place.adopt_remote(ticket).await?;
             match &found {
                 Adoption::Alive(connection) => self.tidy(ticket, connection.status()),
-                _ => self.forget_far(ticket),
+                _ => self.remove_ended_remote(ticket),
             }
             return Ok(found);
         }

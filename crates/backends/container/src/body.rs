@@ -32,16 +32,16 @@ pub(crate) struct Plan<'a> {
     pub(crate) user: String,
     /// Whether another user than ours writes the session's files.
     pub(crate) shared: bool,
-    /// Whether the engine is on another host: then the holder is called, and does not call.
-    pub(crate) far: bool,
+    /// Whether the engine is on another host: then the holder waits to be called, instead of calling us.
+    pub(crate) remote: bool,
     pub(crate) birth: &'a str,
 }
 
 impl Plan<'_> {
     /// The engine's words for it.
     pub(crate) fn body(self) -> Result<ContainerCreateBody, Failure> {
-        let Self { ticket, container, image, labels, mounts, user, shared, far, birth } = self;
-        let mut cmd = vec![if far { "await" } else { "one" }.to_owned(), format!("{ROOM}/{birth}")];
+        let Self { ticket, container, image, labels, mounts, user, shared, remote, birth } = self;
+        let mut cmd = vec![if remote { "await" } else { "one" }.to_owned(), format!("{ROOM}/{birth}")];
         cmd.extend(shared.then(|| "shared".to_owned()));
         let (exposed, bindings) = ports(container, &ticket.spec.ports);
         let limits = &ticket.spec.limits;
@@ -64,7 +64,7 @@ impl Plan<'_> {
             init: Some(false),
             // The holder writes the log. What is left to say is said by its first frame.
             log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
-            ..limited(limits, if far { 1 + RELAY_PROCESSES } else { 1 })
+            ..limited(limits, if remote { 1 + RELAY_PROCESSES } else { 1 })
         };
         Ok(ContainerCreateBody {
             image: Some(image),

@@ -55,7 +55,7 @@ impl Engine {
         };
         let docker = transport.client(CHANGE_TIMEOUT).map_err(|error| down(why(&error)))?;
         // Another host takes longer to be reached.
-        let within = if endpoint.is_far() { REMOTE_CONNECT_TIMEOUT } else { QUERY_TIMEOUT };
+        let within = if endpoint.is_remote() { REMOTE_CONNECT_TIMEOUT } else { QUERY_TIMEOUT };
         let silent = |_| down(format!("it is silent for {} s", within.as_secs()));
         let answered = tokio::time::timeout(within, docker.ping()).await.map_err(silent)?;
         answered.map_err(|error| down(why(&error)))?;
@@ -78,8 +78,8 @@ impl Engine {
     }
 
     /// Whether it is on another host.
-    pub(crate) fn is_far(&self) -> bool {
-        self.endpoint.is_far()
+    pub(crate) fn is_remote(&self) -> bool {
+        self.endpoint.is_remote()
     }
 
     /// A client for one question that is answered by a stream, of which each item is limited: whoever takes one renews the

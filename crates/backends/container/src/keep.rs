@@ -30,7 +30,7 @@ pub(crate) async fn earlier(
             "a container that sessions share goes with the last of them, and cannot be kept for one";
         return Err(Failure::new(Code::Invalid, message).hint("leave out --keep or --reuse"));
     }
-    if engine.is_far() {
+    if engine.is_remote() {
         return Err(Failure::unsupported("keeping a container", "an engine on another host"));
     }
     if launch.run <= 1 {

@@ -17,7 +17,7 @@
 //! - `guest` takes in a container that somebody else started, and its `link` is what can be done with one.
 //! - `ear` hears what processes in a container tell, and hands it to the daemon; `copy` moves files in and out; `freeze`
 //!   makes containers stand still.
-//! - `far` is all that differs where the engine is on another host.
+//! - `remote` has all that differs where the engine is on another host.
 
 mod backend;
 mod berth;
@@ -26,7 +26,6 @@ mod body;
 mod copy;
 mod ear;
 mod engine;
-mod far;
 mod freeze;
 mod guest;
 mod image;
@@ -34,6 +33,7 @@ mod keep;
 mod owner;
 mod place;
 mod private;
+mod remote;
 mod rooms;
 mod starting;
 mod words;

@@ -18,10 +18,10 @@ use crate::engine::caller::Said;
 use crate::engine::endpoint::Endpoint;
 use crate::engine::inspect::{Found, FoundState};
 use crate::engine::sentry::Sentry;
-use crate::far;
 use crate::owner::orphans;
 use crate::owner::{Owner, container_name, is_run};
 use crate::private::{Private, is_kept};
+use crate::remote;
 use crate::rooms::Rooms;
 use crate::starting::off_thread;
 
@@ -47,8 +47,8 @@ pub(crate) struct Place {
     pub(crate) sentry: Sentry,
     /// One at a time joins or leaves containers that several sessions share.
     pub(crate) berths: Arc<tokio::sync::Mutex<()>>,
-    /// What becomes of sessions on another host whose door was opened again, by their run.
-    pub(crate) doors: Mutex<HashMap<SessionId, (u32, watch::Receiver<far::Fate>)>>,
+    /// The run and the outcome of each session on another host that was found again by a proxy of ours.
+    pub(crate) proxies: Mutex<HashMap<SessionId, (u32, watch::Receiver<remote::Outcome>)>>,
     /// The sessions whose failed start may have left a container.
     pub(crate) owed: Mutex<HashSet<SessionId>>,
     /// The engines in which it was looked for containers that nobody needs any more.
@@ -66,7 +66,7 @@ impl Place {
             engines: Mutex::default(),
             sentry: Sentry::new(),
             berths: Arc::default(),
-            doors: Mutex::default(),
+            proxies: Mutex::default(),
             owed: Mutex::default(),
             cleared: Mutex::default(),
             looked_back: AtomicBool::new(false),
@@ -254,7 +254,7 @@ impl Place {
         }
         let (engine, found) = self.find(ticket).await?;
         let Some(container) = found else {
-            far::lock_up(ticket);
+            remote::remove_lock_if_over(ticket);
             return Ok(());
         };
         let id = container.id;
@@ -266,7 +266,7 @@ impl Place {
             let _ = tokio::time::timeout(HOLDER_EXIT_TIMEOUT, engine.ended(&id)).await;
         }
         engine.remove(&id).await?;
-        far::lock_up(ticket);
+        remote::remove_lock_if_over(ticket);
         Ok(())
     }
 }

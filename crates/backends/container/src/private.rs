@@ -40,8 +40,8 @@ impl Private {
     }
 
     /// Whether the container is on another host.
-    pub(crate) fn is_far(&self) -> bool {
-        self.endpoint.as_deref().is_some_and(|address| Endpoint::named(address, "").is_far())
+    pub(crate) fn is_remote(&self) -> bool {
+        self.endpoint.as_deref().is_some_and(|address| Endpoint::named(address, "").is_remote())
     }
 
     /// For a ticket.

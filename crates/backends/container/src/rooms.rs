@@ -14,7 +14,7 @@ use wharf_boundary::{Dir, Kind, SessionDir};
 use wharf_model::{ExitRecord, Failure, Home, Ticket};
 
 use crate::body::worktree;
-use crate::far::Key;
+use crate::remote::ProxyLock;
 
 /// The room's name in the session's directory.
 pub(crate) const ROOM: &str = "room";
@@ -94,7 +94,7 @@ impl Rooms {
     }
 
     /// Makes what a run on another host has on this side: the log alone. What else there is, is there.
-    pub(crate) fn furnish_far(&self) -> Result<(), Failure> {
+    pub(crate) fn create_remote(&self) -> Result<(), Failure> {
         let furnish = || -> io::Result<()> {
             make(&self.home, 0o700)?;
             let own = Dir::open(&self.home)?;
@@ -189,9 +189,9 @@ impl Rooms {
                 gone(own.remove(name).map(drop));
             }
         }
-        if is(Key::NAME, Kind::File) {
+        if is(ProxyLock::NAME, Kind::File) {
             gone(own.remove(Home::SOCKET).map(drop));
-            gone(own.remove(Key::NAME).map(drop));
+            gone(own.remove(ProxyLock::NAME).map(drop));
         }
         if run <= 1 {
             gone(own.remove_tree(Home::LOG));

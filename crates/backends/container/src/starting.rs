@@ -92,16 +92,16 @@ impl Starting {
             spec.in_force.push(format!("the platform {platform}"));
         }
         spec.inside = container.image_dir.then(|| image.dir.clone());
-        if engine.is_far() {
+        if engine.is_remote() {
             spec.in_force.push(format!("the engine of another host, {}", engine.endpoint().address));
         }
-        let far = engine.is_far();
+        let remote = engine.is_remote();
         let (asked, name_of, mut pins) = (container.clone(), launch.name.clone(), spec.pins.clone());
         let (sockets, state) = (known_sockets(&engine, &container), place.options.state.clone());
         let secrets = launch.home.join(wharf_model::Home::SECRETS);
         let settle = move || {
             let kept = Kept { sockets: &sockets, state: &state, secrets: &secrets };
-            let settled = Settled::of(&asked, &mut Pins::new(&name_of, &mut pins), &kept, far)?;
+            let settled = Settled::of(&asked, &mut Pins::new(&name_of, &mut pins), &kept, remote)?;
             Ok::<_, Failure>((settled, pins))
         };
         let settled;
@@ -159,8 +159,8 @@ impl Starting {
         if self.container.reuse {
             return Box::pin(self.begin_berth()).await;
         }
-        if self.engine.is_far() {
-            return Box::pin(self.begin_far()).await;
+        if self.engine.is_remote() {
+            return Box::pin(self.start_remote()).await;
         }
         let (user, shared) = self.user().await?;
         self.note_root(&user).await?;
@@ -262,9 +262,9 @@ impl Starting {
         let holder = options.holder.canonicalize().map_err(|error| {
             Failure::system(format!("cannot find the holder {}", options.holder.display()), &error)
         })?;
-        let far = self.engine.is_far();
-        let mounts = if far {
-            mounts::far(&self.container)?
+        let remote = self.engine.is_remote();
+        let mounts = if remote {
+            mounts::remote(&self.container)?
         } else {
             self.settled.furnish(self.rooms.home()).await?;
             mounts::all(&holder, &self.rooms, &self.container, &self.settled, &options.state)?
@@ -281,7 +281,7 @@ impl Starting {
             mounts: mounts.into_iter().map(|made| made.mount).collect(),
             user,
             shared,
-            far,
+            remote,
             birth: birth::SOCKET,
         };
         Box::pin(self.create(&container_name(&self.ticket.id), plan.body()?)).await
@@ -315,12 +315,12 @@ impl Starting {
             limits: Limits::default(),
             place_home: self.container.image_variables && !self.is_unset("HOME"),
             // Whoever has no file of it is told from the first byte on.
-            follow: self.engine.is_far().then(|| self.log_end()).transpose()?,
+            follow: self.engine.is_remote().then(|| self.log_end()).transpose()?,
             // Between the look at them and their mount somebody may have changed a path.
-            expected: if self.engine.is_far() { Vec::new() } else { self.settled.all_expected(home)? },
+            expected: if self.engine.is_remote() { Vec::new() } else { self.settled.all_expected(home)? },
             ..held::start_of(&self.ticket, None)
         };
-        let start = if start.follow.is_some() { self.apart(start) } else { start };
+        let start = if start.follow.is_some() { self.keep_unseen_output(start) } else { start };
         // The ticket stays on this side. The holder keeps a name, for whoever looks into the room.
         let given = format!(r#"{{"id":"{}"}}"#, self.ticket.id);
         held::start_frame(&start, given.as_bytes(), &self.argv, &self.variables(room))
@@ -329,7 +329,7 @@ impl Starting {
     /// The command's variables: exactly those that were asked for, over the image's where these were asked for too.
     fn variables(&self, room: &str) -> Vec<(Text, Text)> {
         let mut env = self.env.clone();
-        ear::aim(&mut env, Some(room).filter(|_| !self.engine.is_far()));
+        ear::aim(&mut env, Some(room).filter(|_| !self.engine.is_remote()));
         if self.container.reuse {
             berth::aim(&mut env, room);
         }

@@ -4,4 +4,4 @@ mod support;
 
 use wharf_container::Flavour;
 
-wharf_backend::conformance_suite!(async || support::far_subject(Flavour::Docker).await);
+wharf_backend::conformance_suite!(async || support::remote_subject(Flavour::Docker).await);

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use support::{Bench, FarBench, TestEngine};
+use support::{Bench, RemoteBench, TestEngine};
 use wharf_backend::conformance::{Transcript, until, within};
 use wharf_backend::{Adoption, Backend};
 use wharf_container::Flavour;
@@ -26,13 +26,13 @@ fn is_whole(output: &[u8]) -> bool {
 }
 
 async fn alive(
-    bench: &FarBench,
-    far: bool,
+    bench: &RemoteBench,
+    remote: bool,
     ticket: &Ticket,
 ) -> std::sync::Arc<dyn wharf_backend::Connection> {
     let mut found = None;
     until("it is found again", async || {
-        let backend = if far { bench.open() } else { bench.bench.open() };
+        let backend = if remote { bench.open() } else { bench.bench.open() };
         match backend.adopt(ticket).await {
             Ok(Adoption::Alive(connection)) => found = Some(connection),
             Ok(_) => panic!("it never ended"),
@@ -46,28 +46,28 @@ async fn alive(
 
 #[tokio::test]
 async fn an_engine_that_is_killed_and_comes_back_ends_nothing() {
-    let bench = FarBench::with(Bench::with(TestEngine::alone().await, Flavour::Docker));
+    let bench = RemoteBench::with(Bench::with(TestEngine::alone().await, Flavour::Docker));
     let near = bench.shell(COUNT);
     let (near_ticket, near) = bench.bench.start(near).await;
-    let (far_ticket, far) = bench.start(bench.shell(COUNT)).await;
-    for connection in [&near, &far] {
+    let (remote_ticket, remote) = bench.start(bench.shell(COUNT)).await;
+    for connection in [&near, &remote] {
         Transcript::of(&**connection, Offset(0)).await.until("1000\n").await;
     }
     bench.bench.engine.kill();
     // By a stream of the engine nothing is known from here on; the other one is not even delayed.
-    let broken = within(TEST_TIMEOUT, "it is noticed", far.wait()).await;
+    let broken = within(TEST_TIMEOUT, "it is noticed", remote.wait()).await;
     assert_eq!(broken.expect_err("nobody can know").code, Code::Unreachable);
-    let failure = bench.open().adopt(&far_ticket).await.err().expect("it cannot be reached");
+    let failure = bench.open().adopt(&remote_ticket).await.err().expect("it cannot be reached");
     assert_eq!(failure.code, Code::Unreachable, "{failure:?}");
     let before = near.stats().await.expect("it is asked by its own socket").log_end;
     until("it goes on", async || near.stats().await.is_ok_and(|stats| stats.log_end > before)).await;
     let refused = bench.bench.open().start(bench.shell("exit 0")).await;
     assert_eq!(refused.err().expect("there is no engine").code, Code::Unavailable);
     bench.bench.engine.again().await;
-    let far = alive(&bench, true, &far_ticket).await;
+    let remote = alive(&bench, true, &remote_ticket).await;
     let near_again = alive(&bench, false, &near_ticket).await;
     assert_eq!(bench.containers().await, 2, "nothing is started twice");
-    for (connection, ticket) in [(far, &far_ticket), (near_again, &near_ticket)] {
+    for (connection, ticket) in [(remote, &remote_ticket), (near_again, &near_ticket)] {
         let stdio = std::io::pipe().expect("a pipe");
         // The session ends by it, and only after its own end was told.
         let later = "(/bin/sleep 1; /bin/touch /tmp/end) </dev/null >/dev/null 2>&1 &";

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use support::{FarBench, Server, TestEngine};
+use support::{RemoteBench, Server, TestEngine};
 use wharf_backend::conformance::{Transcript, within};
 use wharf_backend::{Adoption, Backend, Stop};
 use wharf_container::Flavour;
@@ -14,13 +14,13 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn run<C>(flavour: Flavour, case: C)
 where
-    C: AsyncFnOnce(FarBench, Server),
+    C: AsyncFnOnce(RemoteBench, Server),
 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let (engine, server) = (TestEngine::get(flavour).await, Server::start().await);
         let address = server.address(engine.endpoint().socket().expect("a socket"));
-        let bench = FarBench::by_ssh(flavour, &server.program(), address).await;
+        let bench = RemoteBench::by_ssh(flavour, &server.program(), address).await;
         within(Duration::from_secs(100), "the case", case(bench, server)).await;
     });
 }
@@ -37,7 +37,7 @@ on_both! {
     who_is_not_let_in_is_told_why
 }
 
-async fn a_session_by_ssh(bench: FarBench, server: Server) {
+async fn a_session_by_ssh(bench: RemoteBench, server: Server) {
     let probe = bench.open().probe().await;
     assert!(probe.available && probe.detail.contains("ssh://"), "{probe:?}\n{}", server.log());
     let flood = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); echo $i; done; read -r x; echo \"<$x>\"; exec sleep 600";
@@ -55,7 +55,7 @@ async fn a_session_by_ssh(bench: FarBench, server: Server) {
     bench.gone(&ticket).await;
 }
 
-async fn who_is_not_let_in_is_told_why(bench: FarBench, server: Server) {
+async fn who_is_not_let_in_is_told_why(bench: RemoteBench, server: Server) {
     server.forget();
     let failure = bench.open().start(bench.shell("exit 0")).await.err().expect("nobody is let in");
     assert_eq!(failure.code, Code::Unavailable);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use support::{Bench, FarBench};
+use support::{Bench, RemoteBench};
 use tokio::net::{TcpListener, UnixStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
@@ -65,8 +65,8 @@ impl Port {
                 let (acceptor, socket) = (acceptor.clone(), socket.clone());
                 tokio::spawn(async move {
                     let Ok(mut near) = acceptor.accept(near).await else { return };
-                    let mut far = UnixStream::connect(socket).await.expect("the engine");
-                    let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+                    let mut engine = UnixStream::connect(socket).await.expect("the engine");
+                    let _ = tokio::io::copy_bidirectional(&mut near, &mut engine).await;
                 });
             }
         });
@@ -87,7 +87,7 @@ impl Port {
 
 #[tokio::test]
 async fn a_session_by_certificates() {
-    let bench = FarBench::with(Bench::new(Flavour::Docker).await);
+    let bench = RemoteBench::with(Bench::new(Flavour::Docker).await);
     let port = Port::to(&bench.socket()).await;
     let options = Options { endpoint: Some(port.endpoint(port.certificates.path())), ..bench.options() };
     let open = || ContainerBackend::new(options.clone());
@@ -104,7 +104,7 @@ async fn a_session_by_certificates() {
 
 #[tokio::test]
 async fn who_is_not_vouched_for_is_refused_on_both_sides() {
-    let bench = FarBench::with(Bench::new(Flavour::Docker).await);
+    let bench = RemoteBench::with(Bench::new(Flavour::Docker).await);
     let (port, other) = (Port::to(&bench.socket()).await, Port::to(&bench.socket()).await);
     let stranger = tempfile::tempdir().expect("a directory");
     std::fs::copy(port.certificates.path().join("ca.pem"), stranger.path().join("ca.pem")).expect("a copy");

@@ -36,7 +36,7 @@ const EXEC_POLL_INTERVAL: Duration = Duration::from_millis(10);
 impl Starting {
     /// Starts the session in a container that is there already, or in one that others may join.
     pub(crate) async fn begin_berth(&mut self) -> Result<Arc<dyn Connection>> {
-        if self.engine.is_far() {
+        if self.engine.is_remote() {
             return Err(Failure::unsupported("a shared container", "an engine on another host"));
         }
         if !self.ticket.spec.ports.is_empty() {
@@ -155,7 +155,7 @@ impl Starting {
             mounts: mounts.into_iter().map(|made| made.mount).collect(),
             user,
             shared,
-            far: false,
+            remote: false,
             birth: birth::SOCKET,
         };
         let mut body = plan.body()?;

@@ -128,9 +128,9 @@ fn asked_for(
     Ok(mounts)
 }
 
-/// All mounts of a container on another host: nothing of this one can be shared with it. What is brought there has a volume
-/// of its own, which can be read when the container has ended, and goes with it.
-pub(crate) fn far(container: &Container) -> Result<Vec<Made>, Failure> {
+/// The mounts of a container on another host, which can share nothing with this one. What is uploaded goes into a
+/// volume of its own, which stays readable when the container has stopped, and is removed with it.
+pub(crate) fn remote(container: &Container) -> Result<Vec<Made>, Failure> {
     let own = |target: &str| Mount {
         typ: Some(MountType::VOLUME),
         target: Some(target.to_owned()),
@@ -209,7 +209,7 @@ mod tests {
             volumes: vec![Volume { source: "data".into(), target: "/data".into(), read_only: true }],
             ..Container::of("a")
         };
-        let shown = shown(&far(&container).unwrap(), &["/data".to_owned(), "/cache".to_owned()]);
+        let shown = shown(&remote(&container).unwrap(), &["/data".to_owned(), "/cache".to_owned()]);
         let brief: Vec<_> =
             shown.iter().map(|one| (one.target.lossy().into_owned(), one.by, one.read_only)).collect();
         assert_eq!(

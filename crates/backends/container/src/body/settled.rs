@@ -51,11 +51,11 @@ impl Settled {
         container: &Container,
         pins: &mut Pins<'_>,
         kept: &Kept<'_>,
-        far: bool,
+        remote: bool,
     ) -> Result<Self, Failure> {
         let mut settled = Self::default();
         for volume in &container.volumes {
-            if far || !volume.source.as_bytes().contains(&b'/') {
+            if remote || !volume.source.as_bytes().contains(&b'/') {
                 settled.volumes.push(None);
                 continue;
             }
@@ -87,7 +87,7 @@ impl Settled {
                 let what = format!("{} is {} and no secret", sure.path.display(), sure.look.kind.noun());
                 return Err(Failure::new(Code::Invalid, what).hint("a secret is a file"));
             }
-            if !far {
+            if !remote {
                 settled.expect(&format!("{SECRETS}/{}", secret.name).into(), &sure);
             }
             settled.secrets.push(sure);

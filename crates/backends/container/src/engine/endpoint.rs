@@ -56,7 +56,7 @@ impl Endpoint {
     }
 
     /// Whether it is on another host, or at least by no file of this one.
-    pub(crate) fn is_far(&self) -> bool {
+    pub(crate) fn is_remote(&self) -> bool {
         self.socket().is_none()
     }
 

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test uses its own part of it")]
 
 mod engine;
-mod far;
+mod remote;
 mod sharing;
 mod ssh;
 mod wire;
@@ -18,7 +18,7 @@ use wharf_container::{ContainerBackend, Flavour, Options};
 use wharf_model::{Container, Home, Millis, SessionId, Spec, Text, Ticket, Volume};
 
 #[allow(unused_imports, reason = "each test uses its own part of it")]
-pub(crate) use far::FarBench;
+pub(crate) use remote::RemoteBench;
 #[allow(unused_imports, reason = "each test uses its own part of it")]
 pub(crate) use ssh::Server;
 #[allow(unused_imports, reason = "each test uses its own part of it")]
@@ -45,7 +45,7 @@ pub(crate) async fn subject(flavour: Flavour) -> Subject {
 }
 
 /// A backend whose engine is by a wire, as one of another host: nothing of this one is seen there.
-pub(crate) async fn far_subject(flavour: Flavour) -> Subject {
+pub(crate) async fn remote_subject(flavour: Flavour) -> Subject {
     let engine = TestEngine::get(flavour).await;
     let dir = tempfile::tempdir().expect("a directory");
     let root = dir.path().to_owned();

@@ -94,10 +94,10 @@ fn lead<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(near: S, socket: &Pa
 
 async fn carry<S: AsyncRead + AsyncWrite + Unpin>(mut near: S, socket: PathBuf, state: Arc<State>) {
     let cut = state.cut.notified();
-    let Ok(mut far) = UnixStream::connect(&socket).await else { return };
+    let Ok(mut engine) = UnixStream::connect(&socket).await else { return };
     state.carried.fetch_add(1, Ordering::SeqCst);
     tokio::select! {
         () = cut => {}
-        _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+        _ = tokio::io::copy_bidirectional(&mut near, &mut engine) => {}
     }
 }

@@ -1,4 +1,5 @@
-//! What is put into a container before it is started: what a container of this host has mounted.
+//! Packs the files that a container on another host gets before it starts: what a container of this host would have
+//! mounted.
 
 use std::io;
 use std::path::Path;
@@ -8,19 +9,20 @@ use wharf_model::{Container, Failure, Home, Offset};
 
 use crate::body::settled::{Settled, read_secret};
 
-/// Files for a container, and the directory that they go to.
-pub(crate) struct Load {
+/// An archive of files, and the directory in the container that it is unpacked to.
+pub(crate) struct Upload {
     pub(crate) at: &'static str,
     pub(crate) tar: Vec<u8>,
 }
 
-impl Load {
-    /// The holder and its room. The log goes on where the one on this side ends, so that no byte changes its place.
+impl Upload {
+    /// The holder and its room. The log there begins where the log on this side ends, so that every byte keeps its
+    /// offset.
     pub(crate) fn holder(program: &Path, end: Offset) -> Result<Self, Failure> {
         let pack = || -> io::Result<Vec<u8>> {
             let mut tar = tar::Builder::new(Vec::new());
             file(&mut tar, "holder", 0o755, &std::fs::read(program)?)?;
-            // Whoever the image or the user says writes here, and nobody but the session is in the container.
+            // World-writable: the holder may run as any user, and only the session is in the container.
             dir(&mut tar, "room/")?;
             if end.0 > 0 {
                 dir(&mut tar, "room/log/")?;
@@ -33,7 +35,7 @@ impl Load {
         Ok(Self { at: "/run/wharf", tar })
     }
 
-    /// The secrets, where there are any.
+    /// The secrets; none where the spec names none.
     pub(crate) fn secrets(container: &Container, settled: &Settled) -> Result<Option<Self>, Failure> {
         if container.secrets.is_empty() {
             return Ok(None);
@@ -46,7 +48,7 @@ impl Load {
         Ok(Some(Self { at: "/run/secrets", tar: tar.into_inner().map_err(failed)? }))
     }
 
-    /// The prompt at its own path, where there is one.
+    /// The prompt at its own path; none where there is no prompt.
     pub(crate) fn prompt(path: Option<&Path>) -> Result<Option<Self>, Failure> {
         let Some(path) = path else { return Ok(None) };
         let pack = || -> io::Result<Vec<u8>> {

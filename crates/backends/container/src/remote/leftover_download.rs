@@ -1,4 +1,4 @@
-//! What a session left in a container that does not run any more: its record, and the end of its log.
+//! Downloads what a session left in a container that does not run any more: its exit record, and the end of its log.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -12,79 +12,90 @@ use wharf_boundary::{Dir, MAX_EXIT_LEN};
 use wharf_log::{Chunk, Reader, Streams};
 use wharf_model::{ExitRecord, Home};
 
-use super::mirror::Mirror;
-use super::site::Site;
-use super::starting::MIN_REMOTE_LOG_LEN;
+use super::container::RemoteContainer;
+use super::log_mirror::LogMirror;
+use super::start_session::MIN_REMOTE_LOG_LEN;
 
-/// How long one piece of it may take.
+/// How long the engine may take for one chunk of a download.
 const CHUNK_TIMEOUT: Duration = Duration::from_secs(30);
-/// Where it is put on this side, in the session's directory, until it is taken over.
-const BAGGAGE: &str = "fetched";
-/// The archive in there.
+/// The directory, in the session's own, that keeps a download until it is checked. The name on disk is older.
+const DOWNLOAD_DIR: &str = "fetched";
+/// The archive's name in that directory.
 const ARCHIVE: &str = "tar";
-/// What a log may be longer than it should, and the heads of its archive.
+/// By how much a log may exceed its limit, with the headers of its archive, in bytes.
 const SLACK_LEN: u64 = 64 << 20;
-/// What an archive has beside a record.
+/// The length of an archive's headers around a record, in bytes.
 const HEADERS_LEN: u64 = 16 << 10;
-/// The most files that are looked at.
+/// How many entries of an archive are read.
 const MAX_ENTRIES: usize = 100_000;
 
-/// Brings home what is left, and the record where there is one. Each by its own path: whatever else the container has put
-/// into its room, however large or deep, is not asked for. What is more than there can be is not brought, and what makes no
-/// sense is left out: the container has written it, and costs nobody else anything.
-pub(super) async fn rest(site: &Site, mirror: &mut Mirror) -> io::Result<Option<ExitRecord>> {
-    let own = Dir::open(site.home())?;
-    own.remove_tree(BAGGAGE)?;
-    let dir = own.make_dir(BAGGAGE, 0o700)?;
-    let brought = async {
+/// Downloads the log's end and the exit record, if there is one. Each is downloaded by its own path, so that whatever
+/// else the container put into its room, however large or deep, is never transferred. What exceeds its limit is not
+/// downloaded, and what is malformed is skipped: the container wrote it, and only its own session suffers.
+pub(super) async fn download_leftovers(
+    remote: &RemoteContainer,
+    mirror: &mut LogMirror,
+) -> io::Result<Option<ExitRecord>> {
+    let own = Dir::open(remote.home())?;
+    own.remove_tree(DOWNLOAD_DIR)?;
+    let dir = own.make_dir(DOWNLOAD_DIR, 0o700)?;
+    let downloaded = async {
         dir.make_dir(Home::LOG, 0o700)?;
-        if bring(site, &dir, Home::LOG, most(site.ticket.spec.log_size)).await? {
-            let copied = copy(&site.home().join(BAGGAGE).join(Home::LOG), mirror).await;
-            copied.or_else(|error| spoiled(site, error))?;
+        if download_and_unpack(remote, &dir, Home::LOG, max_log_archive_len(remote.ticket.spec.log_size))
+            .await?
+        {
+            let copied = copy(&remote.home().join(DOWNLOAD_DIR).join(Home::LOG), mirror).await;
+            copied.or_else(|error| skip_malformed(remote, error))?;
         }
-        bring(site, &dir, Home::EXIT, MAX_EXIT_LEN + HEADERS_LEN).await?;
+        download_and_unpack(remote, &dir, Home::EXIT, MAX_EXIT_LEN + HEADERS_LEN).await?;
         let record = dir.read(Home::EXIT, MAX_EXIT_LEN).ok();
         let record = record.and_then(|bytes| serde_json::from_slice::<ExitRecord>(&bytes).ok());
-        // Nobody shall wait for output that will never be here.
+        // Readers wait until `log_end`: limit it to the output that is here.
         Ok(record.map(|record| ExitRecord { log_end: record.log_end.min(mirror.end()), ..record }))
     };
-    let brought = brought.await;
-    let _ = tokio::task::spawn_blocking(move || own.remove_tree(BAGGAGE)).await;
-    brought
+    let downloaded = downloaded.await;
+    let _ = tokio::task::spawn_blocking(move || own.remove_tree(DOWNLOAD_DIR)).await;
+    downloaded
 }
 
-/// Brings one thing of the room. False where it is not there, or more than it can be.
-async fn bring(site: &Site, dir: &Dir, name: &str, most: u64) -> io::Result<bool> {
-    let there =
-        download(site, &format!("{}/{name}", Site::room()), dir.make_file(ARCHIVE, 0o600)?, most).await?;
+/// Downloads one file or directory of the room. False where it does not exist or exceeds `most` bytes.
+async fn download_and_unpack(remote: &RemoteContainer, dir: &Dir, name: &str, most: u64) -> io::Result<bool> {
+    let there = download(
+        remote,
+        &format!("{}/{name}", RemoteContainer::room()),
+        dir.make_file(ARCHIVE, 0o600)?,
+        most,
+    )
+    .await?;
     let inner = dir.try_clone()?;
     let unpacked = tokio::task::spawn_blocking(move || {
         let unpacked = if there { unpack(&inner) } else { Ok(()) };
         inner.remove(ARCHIVE).and(unpacked)
     });
-    unpacked.await.map_err(io::Error::other)?.or_else(|error| spoiled(site, error))?;
+    unpacked.await.map_err(io::Error::other)?.or_else(|error| skip_malformed(remote, error))?;
     Ok(there)
 }
 
-/// What the container has spoiled is left out. What this side cannot do is an error, and may be possible later.
-fn spoiled(site: &Site, error: io::Error) -> io::Result<()> {
+/// Skips what the container malformed. An error of this host's system is returned, and may pass later.
+fn skip_malformed(remote: &RemoteContainer, error: io::Error) -> io::Result<()> {
     if error.raw_os_error().is_some() {
         return Err(error);
     }
-    tracing::warn!(session = %site.ticket.id, %error, "what its container left makes no sense");
+    tracing::warn!(session = %remote.ticket.id, %error, "what its container left makes no sense");
     Ok(())
 }
 
-/// The most that a container may have left, as its log is limited.
-fn most(log_size: Option<u64>) -> u64 {
+/// The largest archive of a log whose size is limited to this, in bytes.
+fn max_log_archive_len(log_size: Option<u64>) -> u64 {
     log_size.unwrap_or_default().max(MIN_REMOTE_LOG_LEN).saturating_mul(2).saturating_add(SLACK_LEN)
 }
 
-/// Writes what stands at a path to a file, as the engine packs it. False where there is none, or more than there can be.
-async fn download(site: &Site, path: &str, mut file: fs::File, most: u64) -> io::Result<bool> {
+/// Writes the engine's archive of a path to a file. False where the path does not exist or the archive exceeds `most`
+/// bytes.
+async fn download(remote: &RemoteContainer, path: &str, mut file: fs::File, most: u64) -> io::Result<bool> {
     let options = DownloadFromContainerOptionsBuilder::default().path(path).build();
-    let (docker, allowance) = site.engine.stream().map_err(io::Error::other)?;
-    let mut pieces = Box::pin(docker.download_from_container(&site.container, Some(options)));
+    let (docker, allowance) = remote.engine.stream().map_err(io::Error::other)?;
+    let mut pieces = Box::pin(docker.download_from_container(&remote.id, Some(options)));
     let mut size = 0;
     loop {
         match tokio::time::timeout(CHUNK_TIMEOUT, pieces.next()).await {
@@ -94,7 +105,7 @@ async fn download(site: &Site, path: &str, mut file: fs::File, most: u64) -> io:
                 allowance.renew();
                 size += piece.len() as u64;
                 if size > most {
-                    tracing::warn!(session = %site.ticket.id, path, most, "its container left more than it can have");
+                    tracing::warn!(session = %remote.ticket.id, path, most, "its container left more than it can have");
                     return Ok(false);
                 }
                 file.write_all(&piece)?;
@@ -105,7 +116,7 @@ async fn download(site: &Site, path: &str, mut file: fs::File, most: u64) -> io:
     }
 }
 
-/// Takes out the files that we know, by their plain names and each once: whatever else is packed stays there.
+/// Unpacks the files that are expected, each once and by its plain name; skips everything else in the archive.
 fn unpack(dir: &Dir) -> io::Result<()> {
     let log = dir.dir(Home::LOG)?;
     let mut archive = tar::Archive::new(dir.open_file(ARCHIVE)?);
@@ -115,21 +126,21 @@ fn unpack(dir: &Dir) -> io::Result<()> {
             continue;
         }
         let path = entry.path()?.into_owned();
-        let Some((in_log, name)) = place(&path) else { continue };
+        let Some((in_log, name)) = known_entry(&path) else { continue };
         let made = if in_log { log.make_file(name, 0o600) } else { dir.make_file(name, 0o600) };
         let mut file = match made {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             made => made?,
         };
-        // A head may name any size; there is not more than was sent.
+        // A header may claim any size; the entry ends with the archive.
         let size = entry.size();
         io::copy(&mut entry.take(size), &mut file)?;
     }
     Ok(())
 }
 
-/// What a packed file is called here, and whether it is one of the log's: `exit.json`, and the segments of `log`.
-fn place(path: &Path) -> Option<(bool, &str)> {
+/// The name of an expected entry, and whether it belongs to the log: `exit.json`, and the segments of `log`.
+fn known_entry(path: &Path) -> Option<(bool, &str)> {
     let parts: Vec<&str> = path.iter().map(|part| part.to_str()).collect::<Option<_>>()?;
     match parts.as_slice() {
         [name] if *name == Home::EXIT => Some((false, Home::EXIT)),
@@ -142,8 +153,8 @@ fn place(path: &Path) -> Option<(bool, &str)> {
     }
 }
 
-/// Copies what the mirror lacks, and lets others have their turn meanwhile.
-async fn copy(log: &Path, mirror: &mut Mirror) -> io::Result<()> {
+/// Copies the output that the mirror lacks, and yields between chunks so that other tasks run.
+async fn copy(log: &Path, mirror: &mut LogMirror) -> io::Result<()> {
     let mut reader = Reader::open(log, mirror.end())?;
     let (mut streams, mut buffer) = (Streams::new(), vec![0; 256 << 10]);
     loop {
@@ -166,7 +177,7 @@ mod tests {
 
     #[test]
     fn only_what_is_known_is_taken_and_nothing_leaves_the_directory() {
-        let at = |path: &'static str| place(Path::new(path));
+        let at = |path: &'static str| known_entry(Path::new(path));
         assert_eq!(at("exit.json"), Some((false, "exit.json")));
         let segment = "00000000000000000000.log";
         assert_eq!(at("log/00000000000000000000.log"), Some((true, segment)));
@@ -210,9 +221,9 @@ mod tests {
 
     #[test]
     fn a_container_leaves_no_more_than_its_log_may_have() {
-        assert_eq!(most(None), 2 * MIN_REMOTE_LOG_LEN + SLACK_LEN);
-        assert_eq!(most(Some(1)), 2 * MIN_REMOTE_LOG_LEN + SLACK_LEN);
-        assert_eq!(most(Some(1 << 30)), (2 << 30) + SLACK_LEN);
-        assert_eq!(most(Some(u64::MAX)), u64::MAX);
+        assert_eq!(max_log_archive_len(None), 2 * MIN_REMOTE_LOG_LEN + SLACK_LEN);
+        assert_eq!(max_log_archive_len(Some(1)), 2 * MIN_REMOTE_LOG_LEN + SLACK_LEN);
+        assert_eq!(max_log_archive_len(Some(1 << 30)), (2 << 30) + SLACK_LEN);
+        assert_eq!(max_log_archive_len(Some(u64::MAX)), u64::MAX);
     }
 }

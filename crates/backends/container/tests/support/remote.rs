@@ -1,4 +1,4 @@
-//! A bench whose engine is by a wire that can be cut.
+//! A bench whose engine is reached over a connection that tests can cut.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use wharf_model::{Container, Ticket};
 use super::{Bench, IMAGE, Wire};
 
 /// An engine, a wire to it, and an instance of its own.
-pub(crate) struct FarBench {
+pub(crate) struct RemoteBench {
     pub(crate) bench: Bench,
     pub(crate) wire: Wire,
     ssh: Option<std::path::PathBuf>,
     address: Option<String>,
 }
 
-impl FarBench {
+impl RemoteBench {
     pub(crate) async fn new(flavour: Flavour) -> Self {
         Self::with(Bench::new(flavour).await)
     }

@@ -1,4 +1,4 @@
-//! Finding a session on another host again.
+//! Finds a session on another host again.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -8,34 +8,36 @@ use wharf_backend::{Adoption, Result};
 use wharf_local::held;
 use wharf_model::{Code, Failure, Ticket};
 
-use super::door::{Door, Key};
-use super::mirror::Fate;
-use super::site::Site;
+use super::container::RemoteContainer;
+use super::log_mirror::Outcome;
+use super::socket_proxy::{ProxyLock, SocketProxy};
 use crate::owner::container_name;
 use crate::place::{Place, over};
 
-/// How long it may take to be carried to a holder, and to hear from it.
+/// How long the proxy and the holder may take to answer together.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long whoever has the door may take to write a record down.
+/// How long the process that holds the proxy lock may take to write an exit record.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Place {
-    /// Finds a session whose container is on another host. Whoever has its door already is asked; else it is opened.
-    pub(crate) async fn adopt_far(&self, ticket: &Ticket) -> Result<Adoption> {
+    /// Finds a session whose container is on another host. Uses the socket proxy that another process runs; starts
+    /// one where there is none.
+    pub(crate) async fn adopt_remote(&self, ticket: &Ticket) -> Result<Adoption> {
         let home = ticket.dir.as_path();
         if !home.exists() {
-            // There is nowhere to bring anything to; the engine may know that there is nothing left.
+            // Without the directory there is no place for the log; the engine may know that the container is gone
+            // too.
             return self.look(ticket, "its directory is gone").await;
         }
         if self.is_lost(ticket) {
             return Ok(Adoption::Lost);
         }
-        if let Some(key) = Key::take(home).map_err(|failure| unknown(&failure.message))? {
-            // It may have been written while we had no key.
+        if let Some(lock) = ProxyLock::take(home).map_err(|failure| unknown(&failure.message))? {
+            // The previous proxy may have written the record before it released the lock.
             if let Some(record) = held::read_exit(home, ticket.run) {
                 return Ok(Adoption::Ended(record));
             }
-            if let Some(over) = self.reopen(ticket, key).await? {
+            if let Some(over) = self.start_proxy(ticket, lock).await? {
                 return Ok(over);
             }
         }
@@ -62,33 +64,33 @@ impl Place {
         }
     }
 
-    /// Opens the door again, or finds that there is nothing behind it any more. What a container left that does not run is
-    /// brought home by the door as well: that may take longer than whoever asks has time.
-    async fn reopen(&self, ticket: &Ticket, key: Key) -> Result<Option<Adoption>> {
+    /// Starts a socket proxy, or finds that the container is gone. Of a container that does not run, the proxy
+    /// downloads the log and the record in the background: that may take longer than the caller waits.
+    async fn start_proxy(&self, ticket: &Ticket, lock: ProxyLock) -> Result<Option<Adoption>> {
         let (engine, found) = self.find(ticket).await.map_err(|failure| unknown(&failure.message))?;
         let Some(container) = found else { return Ok(Some(over(ticket, None))) };
-        let far = || unknown("the engine that its ticket names is one of this host");
-        let site = Site::of(&engine, &container.id, ticket).ok_or_else(far)?;
+        let local = || unknown("the engine that its ticket names is one of this host");
+        let remote = RemoteContainer::of(&engine, &container.id, ticket).ok_or_else(local)?;
         if container.state.paused {
             let (name, flavour) = (container_name(&ticket.id), self.options.flavour.name());
             return Err(unknown(&format!("container {name} is paused"))
                 .hint(format!("`{flavour} unpause {name}` over there lets it go on")));
         }
-        let door = Door::open(site, key, None)?;
-        let mut doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
-        // The record of one that is whole tells all.
-        doors.retain(|_, (_, fate)| *fate.borrow() != Fate::Whole);
-        doors.insert(ticket.id.clone(), (ticket.run, door.fate()));
+        let proxy = SocketProxy::open(remote, lock, None)?;
+        let mut proxies = self.proxies.lock().unwrap_or_else(PoisonError::into_inner);
+        // Forget complete sessions: their exit record says everything.
+        proxies.retain(|_, (_, outcome)| *outcome.borrow() != Outcome::Complete);
+        proxies.insert(ticket.id.clone(), (ticket.run, proxy.outcome()));
         Ok(None)
     }
 
-    /// Whether a door that was opened again found that nobody will ever know. Told once.
+    /// Whether a proxy found that the end of the session will never be known. True once, then forgotten.
     fn is_lost(&self, ticket: &Ticket) -> bool {
-        let mut doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = doors.get(&ticket.id).filter(|(run, _)| *run == ticket.run);
-        let lost = known.is_some_and(|(_, fate)| *fate.borrow() == Fate::Lost);
+        let mut proxies = self.proxies.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = proxies.get(&ticket.id).filter(|(run, _)| *run == ticket.run);
+        let lost = known.is_some_and(|(_, outcome)| *outcome.borrow() == Outcome::Lost);
         if lost {
-            doors.remove(&ticket.id);
+            proxies.remove(&ticket.id);
         }
         lost
     }

@@ -1,4 +1,4 @@
-//! A stream to a program in a container: its standard input, output and error.
+//! The standard streams of a program that an engine runs in a container, over one hijacked connection.
 
 use std::io;
 
@@ -7,28 +7,32 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 
 use crate::engine::transport::{Stream, Transport};
 
-/// The longest head of an answer.
+/// The longest header of an answer, in bytes.
 const MAX_HEADER_LEN: usize = 16 << 10;
-/// What is read at once.
+/// How many bytes are read at once.
 const READ_LEN: usize = 64 << 10;
 
-/// What a program prints, as it comes.
-pub(crate) struct Output {
+/// What the program prints.
+pub(crate) struct ExecOutput {
     stream: ReadHalf<Stream>,
     bytes: BytesMut,
-    /// What is left of the piece that has begun, and whether it is of standard error.
+    /// The bytes left of the current chunk, and whether it belongs to standard error.
     piece: (usize, bool),
-    /// A terminal has one stream, which comes as it is.
+    /// Whether the program has a terminal: then there is one stream, without chunk headers.
     plain: bool,
 }
 
-/// What a program reads.
-pub(crate) struct Input {
+/// What the program reads.
+pub(crate) struct ExecInput {
     stream: WriteHalf<Stream>,
 }
 
-/// Starts a program that the engine was told of, and takes the connection over: both directions are the program's then.
-pub(crate) async fn open(transport: &Transport, exec: &str, tty: bool) -> io::Result<(Input, Output)> {
+/// Starts an exec that the engine has created, and takes its connection over for the program's streams.
+pub(crate) async fn open(
+    transport: &Transport,
+    exec: &str,
+    tty: bool,
+) -> io::Result<(ExecInput, ExecOutput)> {
     let mut stream = transport.dial().await?;
     let body = format!(r#"{{"Detach":false,"Tty":{tty}}}"#);
     let request = format!(
@@ -50,31 +54,31 @@ pub(crate) async fn open(transport: &Transport, exec: &str, tty: bool) -> io::Re
     let head = bytes.split_to(end + 4);
     let line = String::from_utf8_lossy(head[..].split(|byte| *byte == b'\r').next().unwrap_or_default())
         .into_owned();
-    // One engine says that it switches, the other that all is well.
+    // Docker answers 101, Podman 200.
     if !matches!(line.split(' ').nth(1), Some("101" | "200")) {
         while bytes.len() < MAX_HEADER_LEN && matches!(stream.read_buf(&mut bytes).await, Ok(1..)) {}
         let why = String::from_utf8_lossy(&bytes).trim().to_owned();
         return Err(io::Error::other(format!("the engine refused a stream: {line}: {why}")));
     }
     let (read, write) = tokio::io::split(stream);
-    Ok((Input { stream: write }, Output { stream: read, bytes, piece: (0, false), plain: tty }))
+    Ok((ExecInput { stream: write }, ExecOutput { stream: read, bytes, piece: (0, false), plain: tty }))
 }
 
-impl Input {
-    /// Passes bytes on.
+impl ExecInput {
+    /// Writes bytes to the program's input.
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes).await?;
         self.stream.flush().await
     }
 
-    /// There is no more.
+    /// Ends the program's input.
     pub(crate) async fn close(&mut self) -> io::Result<()> {
         self.stream.shutdown().await
     }
 }
 
-impl Output {
-    /// Reads up to a mark, and past it. What follows comes next.
+impl ExecOutput {
+    /// Skips everything up to and including a mark.
     pub(crate) async fn until(&mut self, mark: &[u8]) -> io::Result<()> {
         loop {
             if let Some(at) = self.bytes.windows(mark.len()).position(|window| window == mark) {
@@ -88,7 +92,7 @@ impl Output {
         }
     }
 
-    /// The next bytes, and whether they are of standard error; none at the end.
+    /// The next bytes, and whether they come from standard error; none at the end.
     pub(crate) async fn next(&mut self) -> io::Result<Option<(bool, BytesMut)>> {
         loop {
             if self.plain && !self.bytes.is_empty() {
@@ -107,7 +111,7 @@ impl Output {
     }
 }
 
-/// Takes what is there of the piece that is under way. A piece has a head: which stream, and how long.
+/// Takes the bytes that are here of the current chunk. A chunk's header names its stream and its length.
 fn take(bytes: &mut BytesMut, piece: &mut (usize, bool)) -> io::Result<Option<(bool, BytesMut)>> {
     while piece.0 == 0 {
         let Some(head) = bytes.first_chunk::<8>() else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! A start on another host: what would be mounted is brought, and what would be shared has a door.
+//! Starts a session on another host: uploads what would be mounted, and proxies the socket that would be shared.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,93 +11,98 @@ use wharf_local::held;
 use wharf_log::Reader;
 use wharf_model::{Code, Failure, Offset, Scope, ScopeKind};
 
-use super::door::{Door, Key};
-use super::load::Load;
-use super::mirror::Birth;
-use super::site::{BIRTH, SOCKET, Site};
-use super::tube::{Input, Output};
+use super::container::{HANDSHAKE_SOCKET, RemoteContainer, SOCKET};
+use super::exec_stream::{ExecInput, ExecOutput};
+use super::log_mirror::StartRequest;
+use super::socket_proxy::{ProxyLock, SocketProxy};
+use super::upload::Upload;
 use crate::starting::Starting;
 
-/// How much output may wait over there while nobody fetches it.
+/// How much output, in bytes, the holder keeps at least until the mirror has copied it.
 pub(super) const MIN_REMOTE_LOG_LEN: u64 = 64 << 20;
 /// How long a holder may take to be reached, and to start a command.
 const HOLDER_START_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Starting {
-    /// Starts the session. What fails is undone by the caller.
-    pub(crate) async fn begin_far(&mut self) -> Result<Arc<dyn Connection>> {
-        self.rooms.furnish_far()?;
+    /// Starts the session. The caller cleans up after a failure.
+    pub(crate) async fn start_remote(&mut self) -> Result<Arc<dyn Connection>> {
+        self.rooms.create_remote()?;
         let home = self.ticket.dir.as_path().to_owned();
-        let Some(key) = Key::take(&home)? else {
+        let Some(lock) = ProxyLock::take(&home)? else {
             return Err(Failure::new(Code::Running, "an earlier run of the session is still being followed"));
         };
         self.rooms.write_ticket(&self.ticket)?;
-        // Who it is, is the image's to say: nobody over there is who we are here.
+        // Keep the image's user: our uid means nothing on the remote host.
         let id = self.make(self.container.user.clone().unwrap_or_default(), false).await?;
         self.note_made(&id)?;
-        let here = || Failure::new(Code::Internal, "the engine is one of this host");
-        let site = Site::of(&self.engine, &id, &self.ticket).ok_or_else(here)?;
-        self.bring(&site).await?;
+        let local = || Failure::new(Code::Internal, "the engine is one of this host");
+        let remote = RemoteContainer::of(&self.engine, &id, &self.ticket).ok_or_else(local)?;
+        self.upload_files(&remote).await?;
         self.engine.start(&id).await?;
         let late = |_| Failure::new(Code::Timeout, "the holder in the container was not reached in time");
-        // All before the command runs: it may leave no room for a further process.
+        // Open all streams before the command runs: it may use up the container's processes.
         let relays = Box::pin(async {
-            tokio::try_join!(site.relay(BIRTH, true), site.relay(SOCKET, true), site.relay(SOCKET, true))
+            tokio::try_join!(
+                remote.relay(HANDSHAKE_SOCKET, true),
+                remote.relay(SOCKET, true),
+                remote.relay(SOCKET, true)
+            )
         });
         let reached = tokio::time::timeout(HOLDER_START_TIMEOUT, relays);
-        let ((input, output), guest, spare) = reached.await.map_err(late)??;
+        let ((input, output), client, spare) = reached.await.map_err(late)??;
         let (tell, told) = oneshot::channel();
-        let birth = Birth { input, output, frame: self.frame()?, tell };
-        let door = Door::open(site, key, Some((birth, spare)))?;
-        match self.converse(&door, told, guest).await {
+        let request = StartRequest { input, output, frame: self.frame()?, tell };
+        let proxy = SocketProxy::open(remote, lock, Some((request, spare)))?;
+        match self.wait_until_started(&proxy, told, client).await {
             Ok(connection) => Ok(connection),
             Err(failure) => {
-                door.close().await;
+                proxy.close().await;
                 Err(failure)
             }
         }
     }
 
-    /// What is kept over there is what this side has not seen yet: that much at least, however little is to be kept here.
-    pub(crate) fn apart(&self, start: Start) -> Start {
+    /// Raises the log limit of the holder there: it must keep all output that the mirror has not copied yet, however
+    /// little is kept here.
+    pub(crate) fn keep_unseen_output(&self, start: Start) -> Start {
         let asked = self.ticket.spec.log_size.unwrap_or_default();
         Start { log_size: if asked == 0 { 0 } else { asked.max(MIN_REMOTE_LOG_LEN) }, ..start }
     }
 
-    /// Where the log on this side ends, and the one over there begins.
+    /// Where the log on this side ends, and the one in the container begins.
     pub(crate) fn log_end(&self) -> Result<Offset> {
         let bounds = Reader::bounds(&self.rooms.log());
         bounds.map(|(_, end)| end).map_err(|error| Failure::system("cannot read the session's log", &error))
     }
 
-    /// Brings there what a container of this host would have mounted.
-    async fn bring(&self, site: &Site) -> Result<()> {
-        site.put(Load::holder(&self.place.options.holder, self.log_end()?)?).await?;
-        if let Some(secrets) = Load::secrets(&self.container, &self.settled)? {
-            site.put(secrets).await?;
+    /// Uploads what a container of this host would have mounted.
+    async fn upload_files(&self, remote: &RemoteContainer) -> Result<()> {
+        remote.put(Upload::holder(&self.place.options.holder, self.log_end()?)?).await?;
+        if let Some(secrets) = Upload::secrets(&self.container, &self.settled)? {
+            remote.put(secrets).await?;
         }
-        if let Some(prompt) = Load::prompt(self.rooms.prompt().as_deref())? {
-            site.put(prompt).await?;
+        if let Some(prompt) = Upload::prompt(self.rooms.prompt().as_deref())? {
+            remote.put(prompt).await?;
         }
         Ok(())
     }
 
-    /// The first words with the holder.
-    async fn converse(
+    /// Waits for the answer to the start request, writes the ticket, and connects.
+    async fn wait_until_started(
         &mut self,
-        door: &Door,
+        proxy: &SocketProxy,
         told: oneshot::Receiver<Result<Started>>,
-        relay: (Input, Output),
+        relay: (ExecInput, ExecOutput),
     ) -> Result<Arc<dyn Connection>> {
         let late = |_| Failure::new(Code::Timeout, "the holder did not start the command in time");
         let gone = |_| Failure::new(Code::Internal, "the holder went away before the command was started");
         let started =
             tokio::time::timeout(HOLDER_START_TIMEOUT, told).await.map_err(late)?.map_err(gone)??;
         let pair = UnixStream::pair();
-        let (stream, guest) =
+        let (stream, client) =
             pair.map_err(|error| Failure::system("cannot make a pair of sockets", &error))?;
-        door.admit(guest, relay);
-        // No process of another host is one of this one, whatever its number.
+        proxy.add_client(client, relay);
+        // Process numbers of another host mean nothing here.
         (self.ticket.holder, self.ticket.command) = (None, None);
         self.ticket.started = started.started;
         self.ticket.scope = Scope { kind: ScopeKind::Namespace, dirs: Vec::new() };

@@ -1,4 +1,4 @@
-//! A further command over there, on descriptors of this side: they stay here, and what goes through them is carried.
+//! Runs a further command in a container on another host: the descriptors stay here, and their bytes are forwarded.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -10,55 +10,55 @@ use wharf_backend::Result;
 use wharf_holder::wire;
 use wharf_model::{Code, Failure};
 
-use super::site::{SOCKET, Site};
-use super::tube::{Input, Output};
+use super::container::{RemoteContainer, SOCKET};
+use super::exec_stream::{ExecInput, ExecOutput};
 
-/// Pieces on their way at most.
+/// How many chunks may be queued in each direction.
 const MAX_QUEUED_CHUNKS: usize = 16;
-/// How often a descriptor that nothing happens on is left, to see whether it is still wanted.
+/// How often a blocking thread checks whether its descriptor is still wanted.
 const CANCEL_POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
-/// What a pipe that takes anything takes at once.
+/// How many bytes are read or written at once: a pipe that is writable takes that many without blocking.
 const CHUNK_LEN: usize = 4096;
-/// How long a terminal over there may take to be ready.
+/// How long a terminal in the container may take to be ready.
 const TERMINAL_READY_TIMEOUT: Duration = Duration::from_secs(20);
-/// How often a terminal's size is looked at.
+/// How often the size of the caller's terminal is compared with the last one.
 const SIZE_POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// How long an engine may take to know how a process ended whose stream is over.
+/// How long an engine may take to report the exit code of a process whose stream has ended.
 const EXIT_CODE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The most that a holder has to say of why a command did not run.
-const MAX_REFUSAL: usize = 64 << 10;
+/// How many bytes a holder's reason for not running a command may have.
+const MAX_REFUSAL_LEN: usize = 64 << 10;
 
-/// Has the command over there end where nobody waits for it any more: its caller was killed, or went away.
-struct Recall {
-    site: Arc<Site>,
+/// Ends the command in the container when its caller was killed or went away.
+struct RecallOnDrop {
+    remote: Arc<RemoteContainer>,
     mark: String,
-    over: bool,
+    ended: bool,
 }
 
-impl Drop for Recall {
+impl Drop for RecallOnDrop {
     fn drop(&mut self) {
-        if self.over {
+        if self.ended {
             return;
         }
-        let (site, mark) = (Arc::clone(&self.site), std::mem::take(&mut self.mark));
+        let (remote, mark) = (Arc::clone(&self.remote), std::mem::take(&mut self.mark));
         tokio::spawn(async move {
-            let _turn = site.transport().recall_turn().await;
+            let _turn = remote.transport().recall_turn().await;
             let recalled = async {
-                let (_, _input, mut output) = site.run(&["recall", &mark], false).await?;
-                // To its end: without anybody who reads it an engine may not start it.
+                let (_, _input, mut output) = remote.run(&["recall", &mark], false).await?;
+                // Read to the end: an engine may not start a process whose output nobody reads.
                 while let Ok(Some(_)) = output.next().await {}
                 Result::Ok(())
             };
             if let Ok(Err(failure)) = tokio::time::timeout(TERMINAL_READY_TIMEOUT, recalled).await {
-                tracing::debug!(session = %site.ticket.id, %failure, "a command whose caller is gone runs on");
+                tracing::debug!(session = %remote.ticket.id, %failure, "a command whose caller is gone runs on");
             }
         });
     }
 }
 
-/// Runs the command that a frame asks for. Its code, as a shell would have it.
-pub(super) async fn lend(site: &Arc<Site>, frame: Vec<u8>, stdio: Vec<OwnedFd>) -> Result<i32> {
+/// Runs the command that a frame asks for. Returns its exit code, as a shell would have it.
+pub(super) async fn exec(remote: &Arc<RemoteContainer>, frame: Vec<u8>, stdio: Vec<OwnedFd>) -> Result<i32> {
     let Ok([stdin, stdout, stderr]) = <[OwnedFd; 3]>::try_from(stdio) else {
         return Err(Failure::new(Code::Invalid, "a further command needs three descriptors"));
     };
@@ -66,52 +66,52 @@ pub(super) async fn lend(site: &Arc<Site>, frame: Vec<u8>, stdio: Vec<OwnedFd>) 
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
     let mark = format!("\u{1}{:032x}", u128::from_le_bytes(random));
-    let mut recall = Recall { site: Arc::clone(site), mark: mark.clone(), over: false };
-    let (exec, mut input, mut output) = site.run(&["lend", SOCKET, &mark], tty).await?;
+    let mut recall = RecallOnDrop { remote: Arc::clone(remote), mark: mark.clone(), ended: false };
+    let (exec, mut input, mut output) = remote.run(&["lend", SOCKET, &mark], tty).await?;
     let gone = |error: std::io::Error| Failure::system("cannot pass the command on", &error);
     let terminal = if tty {
-        // The terminal over there does what terminals do; this one passes everything on.
+        // The terminal in the container handles keys and echo; this one must forward every byte.
         pass_through(&stdin).map_err(gone)?;
         let late = |_| Failure::new(Code::Timeout, "the terminal over there was not ready in time");
         let ready = tokio::time::timeout(TERMINAL_READY_TIMEOUT, output.until(mark.as_bytes())).await;
         ready.map_err(late)?.map_err(gone)?;
-        // Before the command can look at it.
+        // Set the size before the command can read it.
         if let Ok(size) = rustix::termios::tcgetwinsize(&stdin) {
-            site.resize(&exec, size.ws_col, size.ws_row).await;
+            remote.resize(&exec, size.ws_col, size.ws_row).await;
         }
         Some(stdin.try_clone().map_err(gone)?)
     } else {
         None
     };
     input.write(&frame).await.map_err(gone)?;
-    let typed = async {
-        feed(stdin, &mut input).await;
-        // The end of the input is not the end of the command.
+    let input_forwarded = async {
+        forward_input(stdin, &mut input).await;
+        // The command may go on after its input ended.
         std::future::pending::<()>().await;
     };
-    let sized = async {
+    let size_followed = async {
         if let Some(terminal) = &terminal {
-            follow_size(site, &exec, terminal).await;
+            follow_size(remote, &exec, terminal).await;
         }
         std::future::pending::<()>().await;
     };
     let refused = tokio::select! {
-        refused = show(output, stdout, stderr, mark.as_bytes(), tty) => refused,
-        () = typed => None,
-        () = sized => None,
+        refused = show_output(output, stdout, stderr, mark.as_bytes(), tty) => refused,
+        () = input_forwarded => None,
+        () = size_followed => None,
     };
     if let Some(failure) = refused {
-        recall.over = true;
+        recall.ended = true;
         return Err(failure);
     }
     let until = tokio::time::Instant::now() + EXIT_CODE_TIMEOUT;
     loop {
-        match site.code(&exec).await {
+        match remote.code(&exec).await {
             Ok(Some(code)) => {
-                recall.over = true;
+                recall.ended = true;
                 return Ok(code as i32);
             }
-            Err(_) if !site.state().await?.is_some_and(|state| state.running) => {
+            Err(_) if !remote.state().await?.is_some_and(|state| state.running) => {
                 return Err(Failure::new(Code::Ended, "the session ended, and the command with it"));
             }
             _ if tokio::time::Instant::now() >= until => {
@@ -122,7 +122,7 @@ pub(super) async fn lend(site: &Arc<Site>, frame: Vec<u8>, stdio: Vec<OwnedFd>) 
     }
 }
 
-/// Has a terminal change nothing of what goes through it.
+/// Sets a terminal to raw mode, so that it changes no byte.
 fn pass_through(terminal: &OwnedFd) -> std::io::Result<()> {
     let mut modes = rustix::termios::tcgetattr(terminal)?;
     modes.make_raw();
@@ -136,25 +136,25 @@ fn wants_terminal(frame: &[u8]) -> bool {
         .is_ok_and(|[control, ..]| serde_json::from_slice::<wire::Exec>(control).is_ok_and(|exec| exec.tty))
 }
 
-/// Gives the terminal over there the size of the one here, whenever that changes. Nobody is told of that but its owner, so
-/// it is looked at.
-async fn follow_size(site: &Site, exec: &str, terminal: &OwnedFd) {
+/// Copies the size of the caller's terminal to the one in the container whenever it changes. Only the terminal's
+/// owner is notified of changes, so this polls.
+async fn follow_size(remote: &RemoteContainer, exec: &str, terminal: &OwnedFd) {
     let size = rustix::termios::tcgetwinsize(terminal);
     let mut known = size.ok().map(|size| (size.ws_col, size.ws_row));
     while let Ok(size) = rustix::termios::tcgetwinsize(terminal) {
         let size = (size.ws_col, size.ws_row);
         if known != Some(size) {
             known = Some(size);
-            site.resize(exec, size.0, size.1).await;
+            remote.resize(exec, size.0, size.1).await;
         }
         tokio::time::sleep(SIZE_POLL_INTERVAL).await;
     }
 }
 
-/// Passes on what is typed, to its end.
-async fn feed(stdin: OwnedFd, input: &mut Input) {
+/// Forwards the caller's input until it ends.
+async fn forward_input(stdin: OwnedFd, input: &mut ExecInput) {
     let (pieces, mut read) = mpsc::channel::<Vec<u8>>(MAX_QUEUED_CHUNKS);
-    // A read cannot be called off, so it is not begun before there is something to read.
+    // A blocking read cannot be cancelled, so poll before each one.
     tokio::task::spawn_blocking(move || {
         let mut buffer = [0; CHUNK_LEN];
         while !pieces.is_closed() {
@@ -183,25 +183,26 @@ async fn feed(stdin: OwnedFd, input: &mut Input) {
     let _ = input.close().await;
 }
 
-/// Shows what is printed, to its end. A command that did not run is told by the mark before anything else.
-async fn show(
-    mut output: Output,
+/// Writes the command's output to the caller's descriptors until it ends. If the error stream begins with the mark,
+/// the holder did not run the command, and the failure that follows the mark is returned.
+async fn show_output(
+    mut output: ExecOutput,
     stdout: OwnedFd,
     stderr: OwnedFd,
     mark: &[u8],
     tty: bool,
 ) -> Option<Failure> {
-    let (out, shown) = shower(stdout);
-    let (err, complained) = shower(stderr);
+    let (out, shown) = spawn_writer(stdout);
+    let (err, complained) = spawn_writer(stderr);
     let (mut held, mut decided) = (Vec::new(), false);
     while let Ok(Some((error, bytes))) = output.next().await {
-        // A terminal has one stream for both.
+        // A terminal has one stream for output and errors.
         if !error && !tty {
             let _ = out.send(bytes.to_vec()).await;
             continue;
         }
         held.extend_from_slice(&bytes);
-        decided |= !held.starts_with(&mark[..mark.len().min(held.len())]) || held.len() > MAX_REFUSAL;
+        decided |= !held.starts_with(&mark[..mark.len().min(held.len())]) || held.len() > MAX_REFUSAL_LEN;
         if decided {
             let _ = err.send(std::mem::take(&mut held)).await;
         }
@@ -214,13 +215,13 @@ async fn show(
         let _ = err.send(held).await;
     }
     drop((out, err));
-    // All of it is in the hands of whoever reads before the code is told.
+    // Return the code only once the reader has all output.
     let _ = tokio::join!(shown, complained);
     refused
 }
 
-/// Writes pieces to a descriptor for as long as somebody sends any.
-fn shower(to: OwnedFd) -> (mpsc::Sender<Vec<u8>>, tokio::task::JoinHandle<()>) {
+/// Spawns a thread that writes chunks to a descriptor until the sender is dropped.
+fn spawn_writer(to: OwnedFd) -> (mpsc::Sender<Vec<u8>>, tokio::task::JoinHandle<()>) {
     let (pieces, mut sent) = mpsc::channel::<Vec<u8>>(MAX_QUEUED_CHUNKS);
     let wanted = pieces.downgrade();
     let shown = tokio::task::spawn_blocking(move || {
@@ -238,7 +239,7 @@ fn shower(to: OwnedFd) -> (mpsc::Sender<Vec<u8>>, tokio::task::JoinHandle<()>) {
                     match rustix::io::write(to.as_fd(), rest) {
                         Ok(n) => rest = &rest[n..],
                         Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
-                        // Nobody reads it any more.
+                        // The reader is gone.
                         Err(_) => return,
                     }
                 }

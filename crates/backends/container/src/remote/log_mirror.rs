@@ -1,7 +1,8 @@
-//! The mirror of a session's log: every byte at its own offset, whatever becomes of the connection in between.
+//! Copies the log of a session on another host: every byte at its own offset, whatever becomes of the connection.
 //!
-//! It asks for output from its own end on. So after any interruption it goes on where it stood, and what the holder had to
-//! let go of meanwhile is a gap here as it is there. An end is written down once all output before it is.
+//! The mirror asks the holder for output from the mirror's own end on. So after any interruption it continues where
+//! it stopped, and what the holder discarded meanwhile is a gap here as it is there. The mirror writes the exit
+//! record only once all output before it is here.
 
 use std::io;
 use std::sync::Arc;
@@ -17,136 +18,139 @@ use wharf_holder::wire::{self, Hello, Started};
 use wharf_log::{Mark, Retention, Stream, Writer};
 use wharf_model::{ExitRecord, Failure, Home, Offset, Size};
 
-use super::fetch;
-use super::site::{SOCKET, Site};
-use super::tube::{Input, Output};
+use super::container::{RemoteContainer, SOCKET};
+use super::exec_stream::{ExecInput, ExecOutput};
+use super::leftover_download;
 use crate::place::over;
 use crate::rooms::Rooms;
 
-/// The first and the longest wait before the next attempt to go on.
+/// The first and the longest wait before the mirror connects again.
 const RETRY_BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// A connection that lasted so long was one.
+/// A connection that lasted this long resets the wait before the next attempt.
 const STABLE_CONNECTION_TIME: Duration = Duration::from_secs(10);
-/// After how long a silence the holder is asked whether it is there; after twice that it is taken for gone.
+/// After this much silence the mirror asks the holder for its status; after twice as much it hangs up.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
-/// What stands before the bytes in a frame of output.
+/// The length of what precedes the bytes in a frame of output: an offset and a stream.
 const OUTPUT_HEADER_LEN: usize = 9;
-/// How many gaps a mirror writes down: an honest holder has one when it was cut off for long, and each costs files here, and
-/// time of whoever reads the log.
+/// How many gaps a mirror records. An honest holder makes one for each long interruption; each one costs files here,
+/// and time of everyone who reads the log.
 const MAX_GAPS: u32 = 256;
-/// How many sizes it writes down.
+/// How many terminal sizes a mirror records.
 const MAX_SIZES: u32 = 4096;
-/// How often an engine that answers may fail to hand out what a container left that does not run. Then it is done without:
-/// a session must not stay unknown for ever because of what it has put there.
+/// How many downloads of a stopped container's leftovers may fail while the engine answers. Then the mirror goes on
+/// without them: no session may stay undecided because of what it put there.
 const MAX_FETCHES: u32 = 6;
-/// The last offset that anybody can mean.
+/// The largest offset that a holder can honestly mean.
 const MAX_OFFSET: u64 = 1 << 62;
 
-/// What is known of the session on this side.
+/// What this side knows about the end of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It may go on.
-    Open,
-    /// It is over, and all of it is here.
-    Whole,
-    /// Nobody will ever know.
+pub(crate) enum Outcome {
+    /// The session may still run.
+    Running,
+    /// The session is over, and its log and exit record are here.
+    Complete,
+    /// The session is over, and nobody will ever know how it ended.
     Lost,
 }
 
-/// The first word with a holder: what to start, and who is told what came of it.
-pub(crate) struct Birth {
-    pub(crate) input: Input,
-    pub(crate) output: Output,
+/// The request that has the holder start the session's command, and the channel for its answer.
+pub(crate) struct StartRequest {
+    pub(crate) input: ExecInput,
+    pub(crate) output: ExecOutput,
     pub(crate) frame: Vec<u8>,
     pub(crate) tell: oneshot::Sender<Result<Started, Failure>>,
 }
 
-/// A log on this side that follows one on the other.
-pub(crate) struct Mirror {
-    site: Arc<Site>,
+/// A log on this side that copies one on another host.
+pub(crate) struct LogMirror {
+    remote: Arc<RemoteContainer>,
     log: Writer,
-    tell: watch::Sender<Fate>,
-    /// How often it was cut off: other streams were too, then.
-    cuts: Arc<AtomicU64>,
-    /// How many gaps and how many sizes it wrote down.
+    tell: watch::Sender<Outcome>,
+    /// How often the mirror lost its connection: other streams to the engine broke then too.
+    disconnects: Arc<AtomicU64>,
+    /// How many gaps and sizes were recorded.
     gaps: u32,
     sizes: u32,
-    /// The last size.
+    /// The last terminal size.
     size: Option<Size>,
 }
 
-impl Mirror {
+impl LogMirror {
     /// Opens the log on this side.
-    pub(crate) fn open(site: Arc<Site>, tell: watch::Sender<Fate>) -> io::Result<Self> {
-        let (spec, run) = (&site.ticket.spec, site.ticket.run);
+    pub(crate) fn open(remote: Arc<RemoteContainer>, tell: watch::Sender<Outcome>) -> io::Result<Self> {
+        let (spec, run) = (&remote.ticket.spec, remote.ticket.run);
         let retention =
             spec.log_size.filter(|size| *size > 0).map_or_else(Retention::default, Retention::new);
-        let mut log = Writer::open(&site.home().join(Home::LOG), retention)?;
+        let mut log = Writer::open(&remote.home().join(Home::LOG), retention)?;
         if spec.tty {
             log.mark(Mark::Resize(spec.size.sane()), micros())?;
         }
-        // Written once: who finds the run's first bytes has written it before.
-        if run > 1 && site.ticket.started.is_zero() {
+        // Only the first proxy of a run writes this: once the command has started, the mark is in the log.
+        if run > 1 && remote.ticket.started.is_zero() {
             log.mark(Mark::Restart(run), micros())?;
         }
-        Ok(Self { site, log, tell, cuts: Arc::default(), gaps: 0, sizes: 0, size: None })
+        Ok(Self { remote, log, tell, disconnects: Arc::default(), gaps: 0, sizes: 0, size: None })
     }
 
-    /// How often it was cut off, as it goes.
-    pub(crate) fn cuts(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.cuts)
+    /// The live count of lost connections.
+    pub(crate) fn disconnects(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.disconnects)
     }
 
-    /// Follows the session to its end, from its birth where it is yet to begin.
-    pub(crate) async fn run(mut self, birth: Option<Birth>) {
-        if let Some(birth) = birth {
-            match self.bear(birth).await {
-                Ok(Some(record)) => return self.whole(&record),
+    /// Copies the session's output until its end. For a new session it sends the start request first.
+    pub(crate) async fn run(mut self, request: Option<StartRequest>) {
+        if let Some(request) = request {
+            match self.start_session(request).await {
+                Ok(Some(record)) => return self.complete(&record),
                 Ok(None) => return,
                 Err(error) => {
-                    tracing::debug!(session = %self.site.ticket.id, %error, "the mirror is cut off");
+                    tracing::debug!(session = %self.remote.ticket.id, %error, "the mirror is cut off");
                 }
             }
         }
-        self.cuts.fetch_add(1, Ordering::Relaxed);
+        self.disconnects.fetch_add(1, Ordering::Relaxed);
         let (mut wait, mut stream, mut fetches) = (RETRY_BACKOFF.0, None, 0);
         loop {
             if let Some(stream) = stream.take() {
                 let (before, since) = (self.log.end(), Instant::now());
                 match self.follow(stream).await {
-                    Ok(record) => return self.whole(&record),
+                    Ok(record) => return self.complete(&record),
                     Err(error) => {
-                        tracing::debug!(session = %self.site.ticket.id, %error, "the mirror is cut off");
+                        tracing::debug!(session = %self.remote.ticket.id, %error, "the mirror is cut off");
                     }
                 }
-                self.cuts.fetch_add(1, Ordering::Relaxed);
+                self.disconnects.fetch_add(1, Ordering::Relaxed);
                 if self.log.end() > before || since.elapsed() > STABLE_CONNECTION_TIME {
                     wait = RETRY_BACKOFF.0;
                 } else {
-                    // One who hangs up at once, or makes no sense, is not called again and again: each call is a process there.
+                    // Back off: every attempt starts a process in the container, and this holder hangs up at once or
+                    // sends nonsense.
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(RETRY_BACKOFF.1);
                 }
             }
-            match self.site.state().await {
-                Ok(Some(state)) if state.running => match self.site.relay(SOCKET, false).await {
+            match self.remote.state().await {
+                Ok(Some(state)) if state.running => match self.remote.relay(SOCKET, false).await {
                     Ok(opened) => stream = Some(opened),
                     Err(failure) => {
-                        tracing::debug!(session = %self.site.ticket.id, %failure, "the mirror waits");
+                        tracing::debug!(session = %self.remote.ticket.id, %failure, "the mirror waits");
                     }
                 },
                 Ok(_) => match self.finish(fetches >= MAX_FETCHES).await {
-                    Ok(fate) => {
-                        self.tell.send_replace(fate);
+                    Ok(outcome) => {
+                        self.tell.send_replace(outcome);
                         return;
                     }
                     Err(error) => {
-                        tracing::warn!(session = %self.site.ticket.id, %error, "its last output is not here yet");
-                        // A full disk of this side is not the session's doing, and passes.
+                        tracing::warn!(session = %self.remote.ticket.id, %error, "its last output is not here yet");
+                        // Do not count errors of this host, such as a full disk: they pass.
                         fetches += u32::from(error.raw_os_error().is_none());
                     }
                 },
-                Err(failure) => tracing::debug!(session = %self.site.ticket.id, %failure, "the mirror waits"),
+                Err(failure) => {
+                    tracing::debug!(session = %self.remote.ticket.id, %failure, "the mirror waits")
+                }
             }
             if stream.is_none() {
                 tokio::time::sleep(wait).await;
@@ -155,15 +159,15 @@ impl Mirror {
         }
     }
 
-    /// Writes the end down, and tells of it.
-    fn whole(&mut self, record: &ExitRecord) {
+    /// Writes the exit record and publishes the outcome.
+    fn complete(&mut self, record: &ExitRecord) {
         let _ = self.log.mark(Mark::Time, micros());
-        Rooms::of(self.site.home()).write_exit(record);
-        self.tell.send_replace(Fate::Whole);
+        Rooms::of(self.remote.home()).write_exit(record);
+        self.tell.send_replace(Outcome::Complete);
     }
 
-    /// Takes in what the holder sends, to the exit record.
-    async fn follow(&mut self, (mut input, mut output): (Input, Output)) -> io::Result<ExitRecord> {
+    /// Greets the holder, asks for output from the log's end, and copies it until the exit record.
+    async fn follow(&mut self, (mut input, mut output): (ExecInput, ExecOutput)) -> io::Result<ExitRecord> {
         let hello =
             Hello { role: "program".into(), version: env!("CARGO_PKG_VERSION").into(), ..Hello::default() };
         let mut first = frame::encode(Kind::Hello, 1, &serde_json::to_vec(&hello)?);
@@ -172,9 +176,10 @@ impl Mirror {
         self.listen(&mut input, &mut output, Decoder::of_answers()).await
     }
 
-    /// Has the holder start the session, and takes in what it sends. None where it was refused, which the asker is told.
-    async fn bear(&mut self, birth: Birth) -> io::Result<Option<ExitRecord>> {
-        let Birth { mut input, mut output, frame, tell } = birth;
+    /// Has the holder start the command, and copies its output until the exit record. None where the holder refused;
+    /// the requester gets the reason.
+    async fn start_session(&mut self, request: StartRequest) -> io::Result<Option<ExitRecord>> {
+        let StartRequest { mut input, mut output, frame, tell } = request;
         input.write(&frame).await?;
         let mut frames = Decoder::of_answers();
         loop {
@@ -197,14 +202,14 @@ impl Mirror {
 
     async fn listen(
         &mut self,
-        input: &mut Input,
-        output: &mut Output,
+        input: &mut ExecInput,
+        output: &mut ExecOutput,
         mut frames: Decoder,
     ) -> io::Result<ExitRecord> {
         let (mut asked, mut pace) = (false, Pace::new(Instant::now()));
         loop {
             while let Some((header, payload)) = frames.next()? {
-                // Output was asked for; whatever else is said has a limit.
+                // Only output may come without limit: the mirror asked for it.
                 let kind = Kind::known(header.kind);
                 if !matches!(kind, Some(Kind::Output | Kind::Gap)) {
                     pace.spend(kind, payload.len());
@@ -216,10 +221,10 @@ impl Mirror {
             frames.rest();
             self.log.tick(micros())?;
             if pace.pause(Instant::now).is_some() {
-                // Hung up on, and not left waiting: an engine whose streams nobody reads is slow to see a container's end.
+                // Hang up instead of pausing: an engine whose streams nobody reads notices the container's end late.
                 return Err(io::Error::new(io::ErrorKind::InvalidData, TALKS));
             }
-            // Others are served meanwhile, however much there is to be read at once.
+            // Let other tasks run, however much there is to read.
             tokio::task::yield_now().await;
             match tokio::time::timeout(HEARTBEAT_INTERVAL, output.next()).await {
                 Err(_) if asked => return Err(io::ErrorKind::TimedOut.into()),
@@ -253,7 +258,7 @@ impl Mirror {
                 self.take(word(0)?, stream, payload.get(OUTPUT_HEADER_LEN..).unwrap_or_default())?;
             }
             Some(Kind::Gap) => self.skip_to(word(8)?)?,
-            Some(Kind::News) if self.site.ticket.spec.tty => {
+            Some(Kind::News) if self.remote.ticket.spec.tty => {
                 let news: wire::Status = serde_json::from_slice(payload)?;
                 self.resized(news.size)?;
             }
@@ -262,7 +267,7 @@ impl Mirror {
                     return Err(io::ErrorKind::InvalidData.into());
                 }
                 let record: ExitRecord = serde_json::from_slice(payload)?;
-                // Asked too late for what came before: it is fetched.
+                // The holder discarded that output before it was asked for: download it.
                 if record.log_end > self.log.end() {
                     return Err(io::Error::other("the session ended before its output was asked for"));
                 }
@@ -273,10 +278,10 @@ impl Mirror {
         Ok(None)
     }
 
-    /// Takes in output that stands at an offset.
+    /// Appends output that belongs at an offset.
     pub(super) fn take(&mut self, at: Offset, stream: Stream, bytes: &[u8]) -> io::Result<()> {
         self.skip_to(at)?;
-        // What is here already is not written again.
+        // Skip what the log has already.
         let known = self.log.end().0.saturating_sub(at.0) as usize;
         let fresh = bytes.get(known..).unwrap_or_default();
         if fresh.is_empty() {
@@ -286,7 +291,7 @@ impl Mirror {
         self.log.append(fresh)
     }
 
-    /// What lies before an offset and is not here is gone. It is said so, and takes no room.
+    /// Records the bytes between the log's end and an offset as a gap, which takes no space.
     pub(super) fn skip_to(&mut self, at: Offset) -> io::Result<()> {
         let missing = at.0.saturating_sub(self.log.end().0);
         if missing > 0 {
@@ -299,7 +304,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Notes a terminal's size, where it is another one.
+    /// Records a terminal's size if it changed.
     fn resized(&mut self, size: Size) -> io::Result<()> {
         if self.size == Some(size) || self.sizes >= MAX_SIZES {
             return Ok(());
@@ -309,26 +314,28 @@ impl Mirror {
         self.log.mark(Mark::Resize(size), micros())
     }
 
-    /// How far it is.
+    /// The end of the log on this side.
     pub(super) fn end(&self) -> Offset {
         self.log.end()
     }
 
-    /// The container does not run: what is left in it is brought here, or given up.
-    async fn finish(&mut self, give_up: bool) -> io::Result<Fate> {
-        let site = Arc::clone(&self.site);
-        let state = site.state().await.map_err(|failure| io::Error::other(failure.message))?;
+    /// Decides the outcome of a container that does not run: downloads what is left in it, unless `give_up` says that
+    /// this failed too often.
+    async fn finish(&mut self, give_up: bool) -> io::Result<Outcome> {
+        let remote = Arc::clone(&self.remote);
+        let state = remote.state().await.map_err(|failure| io::Error::other(failure.message))?;
         if state.is_some() {
-            let brought = if give_up { None } else { fetch::rest(&site, self).await? };
-            if let Some(record) = brought {
-                self.whole(&record);
-                return Ok(Fate::Whole);
+            let downloaded =
+                if give_up { None } else { leftover_download::download_leftovers(&remote, self).await? };
+            if let Some(record) = downloaded {
+                self.complete(&record);
+                return Ok(Outcome::Complete);
             }
             let _ = self.log.mark(Mark::Time, micros());
         }
-        Ok(match over(&site.ticket, state.as_ref()) {
-            wharf_backend::Adoption::Ended(_) => Fate::Whole,
-            _ => Fate::Lost,
+        Ok(match over(&remote.ticket, state.as_ref()) {
+            wharf_backend::Adoption::Ended(_) => Outcome::Complete,
+            _ => Outcome::Lost,
         })
     }
 }

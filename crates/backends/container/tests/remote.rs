@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use support::{BUSYBOX, FarBench};
+use support::{BUSYBOX, RemoteBench};
 use wharf_backend::conformance::{Transcript, until, within};
 use wharf_backend::{Adoption, Backend, Connection, Stop};
 use wharf_container::{ContainerBackend, Flavour};
@@ -17,11 +17,11 @@ const COUNT: &str = "i=0; while [ $i -lt $1 ]; do i=$((i + 1)); echo $i; done";
 
 fn run<C>(flavour: Flavour, case: C)
 where
-    C: AsyncFnOnce(FarBench),
+    C: AsyncFnOnce(RemoteBench),
 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let bench = FarBench::new(flavour).await;
+        let bench = RemoteBench::new(flavour).await;
         within(Duration::from_secs(100), "the case", case(bench)).await;
     });
 }
@@ -73,7 +73,7 @@ fn mirrored(ticket: &Ticket) -> Vec<u8> {
     }
 }
 
-async fn found(bench: &FarBench, ticket: &Ticket) -> Adoption {
+async fn found(bench: &RemoteBench, ticket: &Ticket) -> Adoption {
     let mut fate = None;
     until("it is known what became of it", async || match bench.open().adopt(ticket).await {
         Ok(found) => {
@@ -89,7 +89,7 @@ async fn found(bench: &FarBench, ticket: &Ticket) -> Adoption {
     fate.expect("just found")
 }
 
-async fn a_session_is_one_like_any_other(bench: FarBench) {
+async fn a_session_is_one_like_any_other(bench: RemoteBench) {
     let (ticket, connection) =
         bench.start(bench.shell("echo out; echo err >&2; read -r x; echo \"<$x>\"; exit 7")).await;
     assert!(ticket.holder.is_none() && ticket.command.is_none(), "no process of there is one of here");
@@ -104,7 +104,7 @@ async fn a_session_is_one_like_any_other(bench: FarBench) {
     bench.gone(&ticket).await;
 }
 
-async fn a_cut_wire_loses_and_doubles_nothing(bench: FarBench) {
+async fn a_cut_wire_loses_and_doubles_nothing(bench: RemoteBench) {
     // With pauses, so that it goes on for longer than it takes to be connected again.
     let script =
         "i=0; while [ $i -lt 40000 ]; do i=$((i + 1)); echo $i; [ $((i % 1000)) != 0 ] || sleep 0.1; done";
@@ -133,7 +133,7 @@ async fn a_cut_wire_loses_and_doubles_nothing(bench: FarBench) {
     bench.gone(&ticket).await;
 }
 
-async fn a_dead_daemon_loses_and_doubles_nothing(bench: FarBench) {
+async fn a_dead_daemon_loses_and_doubles_nothing(bench: RemoteBench) {
     let mut launch = bench.shell(&format!("{COUNT}; read -r x; echo \"<$x>\""));
     launch.argv.push("40000".into());
     let options = bench.options();
@@ -160,7 +160,7 @@ async fn a_dead_daemon_loses_and_doubles_nothing(bench: FarBench) {
     bench.gone(&ticket).await;
 }
 
-async fn what_ended_meanwhile_is_brought_home(bench: FarBench) {
+async fn what_ended_meanwhile_is_brought_home(bench: RemoteBench) {
     let mut launch = bench.shell(&format!("echo begun; read -r x; {COUNT}; echo last >&2; exit 5"));
     launch.argv.push("20000".into());
     let options = bench.options();
@@ -189,7 +189,7 @@ async fn what_ended_meanwhile_is_brought_home(bench: FarBench) {
     until("its key is gone", async || !ticket.dir.as_path().join("door").exists()).await;
 }
 
-async fn an_engine_out_of_reach_is_not_an_end(bench: FarBench) {
+async fn an_engine_out_of_reach_is_not_an_end(bench: RemoteBench) {
     let (ticket, connection) = bench.start(bench.shell("echo up; exec cat")).await;
     Transcript::of(&*connection, Offset(0)).await.until("up").await;
     bench.wire.set_down(true);
@@ -210,7 +210,7 @@ async fn an_engine_out_of_reach_is_not_an_end(bench: FarBench) {
     bench.gone(&ticket).await;
 }
 
-async fn killed_over_there(bench: FarBench) {
+async fn killed_over_there(bench: RemoteBench) {
     let (ticket, connection) = bench.start(bench.shell("echo up; exec sleep 600")).await;
     Transcript::of(&*connection, Offset(0)).await.until("up").await;
     bench.kill(&ticket).await;
@@ -226,7 +226,7 @@ async fn killed_over_there(bench: FarBench) {
     bench.clear(&ticket).await;
 }
 
-async fn nothing_of_this_host_is_shared(bench: FarBench) {
+async fn nothing_of_this_host_is_shared(bench: RemoteBench) {
     let mut launch = bench.shell("exit 0");
     let volume = |source: &str| Volume { source: source.into(), target: "/there".into(), read_only: false };
     launch.spec.container.as_mut().expect("a container").volumes.push(volume("/tmp"));
@@ -250,7 +250,7 @@ async fn nothing_of_this_host_is_shared(bench: FarBench) {
     bench.gone(&ticket).await;
 }
 
-async fn secrets_and_users(bench: FarBench) {
+async fn secrets_and_users(bench: RemoteBench) {
     let mut launch = bench.shell("id -u; cat /run/secrets/key; read -r x");
     launch.env.push(("PASSWORD".into(), "hunter-two".into()));
     let file = bench.root().join("key-file");
