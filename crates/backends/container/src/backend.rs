@@ -213,10 +213,10 @@ impl Backend for ContainerBackend {
             .filter(|found| found.id == ticket.id && found.run >= ticket.run)
             .unwrap_or_else(|| ticket.clone());
         if let Some(record) = Rooms::of(home).record(ticket.run) {
-            if Private::of(ticket).berth.is_some() {
+            if Private::of(ticket).shared.is_some() {
                 // Its room is in the shared container still, where nobody saw its end.
                 let (place, ticket) = (Arc::clone(&self.place), ticket.clone());
-                tokio::spawn(async move { place.leave_berth(&ticket).await });
+                tokio::spawn(async move { place.leave_shared(&ticket).await });
             }
             self.remove_ended_remote(ticket);
             return Ok(Adoption::Ended(record));
@@ -268,7 +268,7 @@ impl Backend for ContainerBackend {
         if ticket.spec.adopt.is_some() {
             return self.guests.sweep(ticket).await;
         }
-        if Private::of(ticket).berth.is_some() {
+        if Private::of(ticket).shared.is_some() {
             // Others live in the same container: what is left of this one is ended one by one.
             let ended = self.guests.sweep(ticket).await?;
             return self.place.remove(ticket).await.map(|()| ended);
@@ -281,7 +281,7 @@ impl Backend for ContainerBackend {
     }
 
     async fn strays(&self, ticket: &Ticket) -> Result<Vec<i32>> {
-        if ticket.spec.adopt.is_some() || Private::of(ticket).berth.is_some() {
+        if ticket.spec.adopt.is_some() || Private::of(ticket).shared.is_some() {
             return self.guests.strays(ticket).await;
         }
         // Nothing of it outlives its container, which is told of by itself.
@@ -289,7 +289,7 @@ impl Backend for ContainerBackend {
     }
 
     async fn kill(&self, ticket: &Ticket) -> Result<()> {
-        if ticket.spec.adopt.is_some() || Private::of(ticket).berth.is_some() {
+        if ticket.spec.adopt.is_some() || Private::of(ticket).shared.is_some() {
             return self.guests.kill(ticket).await;
         }
         let (engine, found) = self.place.find(ticket).await?;

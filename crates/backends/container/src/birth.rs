@@ -42,11 +42,11 @@ pub(crate) enum Expected {
 
 impl Birth {
     /// Waits in the room that the holder will have. Nobody but us has seen that room yet.
-    pub(crate) fn expect(home: &Path, shared: bool) -> Result<Self, Failure> {
+    pub(crate) fn expect(home: &Path, other_user: bool) -> Result<Self, Failure> {
         let listen = || -> io::Result<Self> {
             let own = Dir::open(home)?;
             let room = own.dir(ROOM)?;
-            let listener = listen(home, &own, &room, SOCKET, if shared { 0o777 } else { 0o700 })?;
+            let listener = listen(home, &own, &room, SOCKET, if other_user { 0o777 } else { 0o700 })?;
             Ok(Self { listener, room })
         };
         listen().map_err(|error| {

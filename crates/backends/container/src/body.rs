@@ -31,7 +31,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) mounts: Vec<Mount>,
     pub(crate) user: String,
     /// Whether another user than ours writes the session's files.
-    pub(crate) shared: bool,
+    pub(crate) other_user: bool,
     /// Whether the engine is on another host: then the holder waits to be called, instead of calling us.
     pub(crate) remote: bool,
     pub(crate) birth: &'a str,
@@ -40,9 +40,9 @@ pub(crate) struct Plan<'a> {
 impl Plan<'_> {
     /// The engine's words for it.
     pub(crate) fn body(self) -> Result<ContainerCreateBody, Failure> {
-        let Self { ticket, container, image, labels, mounts, user, shared, remote, birth } = self;
+        let Self { ticket, container, image, labels, mounts, user, other_user, remote, birth } = self;
         let mut cmd = vec![if remote { "await" } else { "one" }.to_owned(), format!("{ROOM}/{birth}")];
-        cmd.extend(shared.then(|| "shared".to_owned()));
+        cmd.extend(other_user.then(|| "shared".to_owned()));
         let (exposed, bindings) = ports(container, &ticket.spec.ports);
         let limits = &ticket.spec.limits;
         let host = HostConfig {

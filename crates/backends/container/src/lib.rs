@@ -13,14 +13,14 @@
 //! - `owner` says whose a container is: `orphans` are those that are nobody's any more, `leavings` those whose session is
 //!   over, `leftovers` tells of both, and `owed` those of starts that failed while their engine was out of reach.
 //! - `words` is what is run there, `keep` has containers that stay after their end.
-//! - `berth` is the place of a container that several sessions share, and `berths` joins and leaves one.
+//! - `shared_container` has the directories of a container that several sessions share; `membership` joins and leaves one,
+//!   and `configuration` decides which sessions may share.
 //! - `guest` takes in a container that somebody else started, and its `link` is what can be done with one.
 //! - `ear` hears what processes in a container tell, and hands it to the daemon; `copy` moves files in and out; `freeze`
 //!   makes containers stand still.
 //! - `remote` has all that differs where the engine is on another host.
 
 mod backend;
-mod berth;
 mod birth;
 mod body;
 mod copy;
@@ -35,6 +35,7 @@ mod place;
 mod private;
 mod remote;
 mod rooms;
+mod shared_container;
 mod starting;
 mod words;
 

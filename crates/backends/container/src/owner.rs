@@ -26,8 +26,8 @@ const HOST: &str = "wharf.host";
 const BOOT: &str = "wharf.boot";
 /// The session.
 const SESSION: &str = "wharf.session";
-/// What tells containers apart that several sessions share.
-const BERTH: &str = "wharf.berth";
+/// The fingerprint of a container that sessions share. The label's name is older.
+const SHARED: &str = "wharf.berth";
 /// Which start of it.
 const RUN: &str = "wharf.run";
 /// What the session was called then.
@@ -75,28 +75,28 @@ impl Owner {
         all
     }
 
-    /// What a container carries that several sessions share.
-    pub(crate) fn berth_labels(&self, mark: &str) -> HashMap<String, String> {
+    /// The labels of a container that several sessions share.
+    pub(crate) fn shared_labels(&self, fingerprint: &str) -> HashMap<String, String> {
         let pairs = [
             (INSTALL, self.install.as_str()),
             (HOST, self.host.as_str()),
             (BOOT, self.boot.as_str()),
-            (BERTH, mark),
+            (SHARED, fingerprint),
         ];
         pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
     }
 
-    /// Whether a container is the shared one of that mark, and ours beyond doubt.
-    pub(crate) fn owns_berth(&self, container: &Found, mark: &str) -> bool {
+    /// Whether a container is the shared one with that fingerprint, and ours beyond doubt.
+    pub(crate) fn owns_shared(&self, container: &Found, fingerprint: &str) -> bool {
         let is = |key: &str, value: &str| container.label(key) == Some(value);
-        is(INSTALL, &self.install) && is(HOST, &self.host) && is(BERTH, mark)
+        is(INSTALL, &self.install) && is(HOST, &self.host) && is(SHARED, fingerprint)
     }
 
-    /// The mark of a shared container that was made here.
-    pub(crate) fn berth(&self, labels: &HashMap<String, String>) -> Option<String> {
+    /// The fingerprint of a shared container that was made here.
+    pub(crate) fn shared_fingerprint(&self, labels: &HashMap<String, String>) -> Option<String> {
         let label = |key: &str| labels.get(key).map(String::as_str);
         let ours = label(INSTALL) == Some(&self.install) && label(HOST) == Some(&self.host);
-        label(BERTH).filter(|_| ours).map(str::to_owned)
+        label(SHARED).filter(|_| ours).map(str::to_owned)
     }
 
     /// What an image carries that is built here.
@@ -144,7 +144,7 @@ pub(crate) fn has_mark(state: &Path) -> bool {
 
 /// Whether a container is the place of a session, whoever's.
 pub(crate) fn is_any(container: &Found) -> bool {
-    container.label(SESSION).is_some() || container.label(BERTH).is_some()
+    container.label(SESSION).is_some() || container.label(SHARED).is_some()
 }
 
 /// Whether a container with these labels stays after its end.
@@ -243,7 +243,7 @@ mod tests {
         let id = SessionId::new(Millis(1), 7);
         let mut spec = wharf_model::Spec::new(["x"], "/");
         for (key, value) in
-            [("team", "a"), (SESSION, "other"), (BERTH, "mark"), ("wharf.new", "x"), (NAME, "y")]
+            [("team", "a"), (SESSION, "other"), (SHARED, "mark"), ("wharf.new", "x"), (NAME, "y")]
         {
             spec.labels.insert(key.to_owned(), value.to_owned());
         }
@@ -265,7 +265,7 @@ mod tests {
         let labels = owner.labels(&ticket);
         let of = |key: &str| labels.get(key).map(String::as_str);
         assert_eq!((of("team"), of(NAME), of(SESSION)), (Some("a"), Some("demo"), Some(id.as_str())));
-        assert_eq!((of(BERTH), of("wharf.new"), of(RUN)), (None, None, Some("3")));
+        assert_eq!((of(SHARED), of("wharf.new"), of(RUN)), (None, None, Some("3")));
         assert!(!stays(&labels));
     }
 

@@ -11,7 +11,6 @@ use wharf_backend::{Adoption, Beside, Connection, Result};
 use wharf_model::{Code, EngineVariables, ExitRecord, Failure, Home, Millis, Reason, SessionId, Ticket};
 
 use crate::backend::Options;
-use crate::berth::{Berth, berths};
 use crate::ear::Ear;
 use crate::engine::Engine;
 use crate::engine::caller::Said;
@@ -23,6 +22,7 @@ use crate::owner::{Owner, container_name, is_run};
 use crate::private::{Private, is_kept};
 use crate::remote;
 use crate::rooms::Rooms;
+use crate::shared_container::{SharedContainer, membership};
 use crate::starting::off_thread;
 
 /// How long a holder may take from its exit record, or its last connection, to its end.
@@ -45,8 +45,8 @@ pub(crate) struct Place {
     pub(crate) engines: Mutex<Vec<Engine>>,
     /// What hears of containers that stand still.
     pub(crate) sentry: Sentry,
-    /// One at a time joins or leaves containers that several sessions share.
-    pub(crate) berths: Arc<tokio::sync::Mutex<()>>,
+    /// Held while a task joins or leaves a container that several sessions share.
+    pub(crate) sharing_turn: Arc<tokio::sync::Mutex<()>>,
     /// The run and the outcome of each session on another host that was found again by a proxy of ours.
     pub(crate) proxies: Mutex<HashMap<SessionId, (u32, watch::Receiver<remote::Outcome>)>>,
     /// The sessions whose failed start may have left a container.
@@ -65,7 +65,7 @@ impl Place {
             owner: OnceLock::new(),
             engines: Mutex::default(),
             sentry: Sentry::new(),
-            berths: Arc::default(),
+            sharing_turn: Arc::default(),
             proxies: Mutex::default(),
             owed: Mutex::default(),
             cleared: Mutex::default(),
@@ -112,10 +112,10 @@ impl Place {
         if let (Ok(owner), true) = (self.owner(), first) {
             // Once for each, and nobody waits for it.
             let (engine, owner, sessions) = (engine.clone(), owner.clone(), self.options.sessions.clone());
-            let (state, turn) = (self.options.state.clone(), Arc::clone(&self.berths));
+            let (state, turn) = (self.options.state.clone(), Arc::clone(&self.sharing_turn));
             tokio::spawn(async move {
                 orphans::clear(&engine, &owner, &sessions).await;
-                berths::clear(&engine, &owner, [&state, &sessions], &turn).await;
+                membership::remove_unused_or_log(&engine, &owner, [&state, &sessions], &turn).await;
             });
         }
         Ok(engine)
@@ -156,8 +156,8 @@ impl Place {
             found = engine.container(&container_name(&ticket.id)).await?;
         }
         let owner = self.owner()?;
-        let ours = |container: &Found| match &private.berth {
-            Some(mark) => owner.owns_berth(container, mark),
+        let ours = |container: &Found| match &private.shared {
+            Some(fingerprint) => owner.owns_shared(container, fingerprint),
             // One that is kept is that of every run.
             None => owner.owns(container, &ticket.id) && (is_run(container, ticket.run) || is_kept(ticket)),
         };
@@ -203,14 +203,17 @@ impl Place {
             let state = match found.map(|container| container.state) {
                 Some(state) if state.running => state,
                 ended => {
-                    // The end of a shared container that we took away says nothing of a session that was over before.
-                    let berth = private.berth.as_ref().map(|mark| Berth::of(&self.options.state, mark));
-                    let ours = berth.is_some_and(|berth| berth.is_removed());
+                    // Our own removal of a shared container says nothing about a session that was over before.
+                    let shared = private
+                        .shared
+                        .as_ref()
+                        .map(|fingerprint| SharedContainer::of(&self.options.state, fingerprint));
+                    let ours = shared.is_some_and(|shared| shared.is_removed());
                     return Ok(over(ticket, ended.as_ref().filter(|_| !ours)));
                 }
             };
-            // In a shared container others run on; its own holder is what counts.
-            if private.berth.is_some() && !state.paused && !berths::may_live(ticket) {
+            // In a shared container others run on: ask whether this session's own holder does.
+            if private.shared.is_some() && !state.paused && !membership::holder_may_live(ticket) {
                 return Ok(over(ticket, None));
             }
             if state.paused {
@@ -227,8 +230,8 @@ impl Place {
 
     /// Takes back a start that nobody waited for: nobody knows of it, and the asker may try again.
     pub(crate) async fn discard(self: &Arc<Self>, ticket: &Ticket) {
-        if Private::of(ticket).berth.is_some() {
-            return self.discard_berth(ticket).await;
+        if Private::of(ticket).shared.is_some() {
+            return self.discard_shared(ticket).await;
         }
         let removed = async {
             let (engine, found) = self.find(ticket).await?;
@@ -249,8 +252,8 @@ impl Place {
 
     /// Takes the container of a session that is over away.
     pub(crate) async fn remove(&self, ticket: &Ticket) -> Result<()> {
-        if Private::of(ticket).berth.is_some() {
-            return self.leave_berth(ticket).await;
+        if Private::of(ticket).shared.is_some() {
+            return self.leave_shared(ticket).await;
         }
         let (engine, found) = self.find(ticket).await?;
         let Some(container) = found else {

@@ -14,9 +14,9 @@ pub(crate) struct Private {
     pub(crate) endpoint: Option<String>,
     /// The engine's own id of it.
     pub(crate) container: Option<String>,
-    /// The mark of a container that several sessions share.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) berth: Option<String>,
+    /// The fingerprint of a container that several sessions share. The name on disk is older.
+    #[serde(rename = "berth", skip_serializing_if = "Option::is_none")]
+    pub(crate) shared: Option<String>,
     /// What its holder knows of a container that is somebody else's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) through: Option<Through>,
@@ -36,7 +36,7 @@ impl Private {
 
     /// A container that is yet to be made, or has been.
     pub(crate) fn at(endpoint: &Endpoint, container: Option<String>) -> Self {
-        Self { endpoint: Some(endpoint.address.clone()), container, berth: None, through: None }
+        Self { endpoint: Some(endpoint.address.clone()), container, shared: None, through: None }
     }
 
     /// Whether the container is on another host.
@@ -47,5 +47,18 @@ impl Private {
     /// For a ticket.
     pub(crate) fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tickets_keep_the_names_that_they_have_on_disk() {
+        let json = r#"{"endpoint":"unix:///x","container":"c","berth":"f"}"#;
+        let data: Private = serde_json::from_str(json).unwrap();
+        assert_eq!(data.shared.as_deref(), Some("f"));
+        assert_eq!(data.text(), json);
     }
 }

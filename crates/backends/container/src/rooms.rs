@@ -73,12 +73,12 @@ impl Rooms {
 
     /// Makes them for a run. With `shared`, another user may write there; the directory around them is ours alone. The room
     /// is a new one: what an earlier run's container still holds is another directory.
-    pub(crate) fn furnish(&self, run: u32, shared: bool) -> Result<(), Failure> {
+    pub(crate) fn furnish(&self, run: u32, other_user: bool) -> Result<(), Failure> {
         let furnish = || -> io::Result<()> {
             make(&self.home, 0o700)?;
             self.keep_record(run.saturating_sub(1))?;
             let own = Dir::open(&self.home)?;
-            let mode = if shared { 0o777 } else { 0o700 };
+            let mode = if other_user { 0o777 } else { 0o700 };
             let (room, old) = new_room(&own, mode)?;
             if own.kind(Home::LOG)?.is_some_and(|kind| kind != Kind::Directory) {
                 own.remove(Home::LOG)?;

@@ -15,7 +15,6 @@ use wharf_model::{
     Ticket,
 };
 
-use crate::berth;
 use crate::birth::{self, Birth, Expected};
 use crate::body::Plan;
 use crate::body::mounts;
@@ -30,6 +29,7 @@ use crate::owner::container_name;
 use crate::place::Place;
 use crate::private::Private;
 use crate::rooms::Rooms;
+use crate::shared_container;
 use crate::words;
 
 /// How long a holder may take to call, and to start a command: a loaded machine is waited for, but not for ever.
@@ -157,21 +157,21 @@ impl Starting {
 
     async fn begin(&mut self) -> Result<Arc<dyn Connection>> {
         if self.container.reuse {
-            return Box::pin(self.begin_berth()).await;
+            return Box::pin(self.start_shared()).await;
         }
         if self.engine.is_remote() {
             return Box::pin(self.start_remote()).await;
         }
-        let (user, shared) = self.user().await?;
+        let (user, other_user) = self.user().await?;
         self.note_root(&user).await?;
         let (rooms, run) = (self.rooms.clone(), self.ticket.run);
         // What an earlier run left there may take long to go.
-        off_thread(move || rooms.furnish(run, shared)).await??;
-        let birth = Birth::expect(self.ticket.dir.as_path(), shared)?;
+        off_thread(move || rooms.furnish(run, other_user)).await??;
+        let birth = Birth::expect(self.ticket.dir.as_path(), other_user)?;
         let ear = Ear::open(self.ticket.dir.as_path());
         let ear = ear.map_err(|error| Failure::system("cannot listen in the session's room", &error))?;
         self.rooms.write_ticket(&self.ticket)?;
-        let id = self.make(user, shared).await?;
+        let id = self.make(user, other_user).await?;
         self.note_made(&id)?;
         self.engine.start(&id).await?;
         let died = |code: Option<i64>| {
@@ -257,7 +257,7 @@ impl Starting {
     }
 
     /// Makes the container.
-    pub(crate) async fn make(&mut self, user: String, shared: bool) -> Result<String> {
+    pub(crate) async fn make(&mut self, user: String, other_user: bool) -> Result<String> {
         let options = &self.place.options;
         let holder = options.holder.canonicalize().map_err(|error| {
             Failure::system(format!("cannot find the holder {}", options.holder.display()), &error)
@@ -280,7 +280,7 @@ impl Starting {
             labels: self.place.owner()?.labels(&self.ticket),
             mounts: mounts.into_iter().map(|made| made.mount).collect(),
             user,
-            shared,
+            other_user,
             remote,
             birth: birth::SOCKET,
         };
@@ -331,7 +331,7 @@ impl Starting {
         let mut env = self.env.clone();
         ear::aim(&mut env, Some(room).filter(|_| !self.engine.is_remote()));
         if self.container.reuse {
-            berth::aim(&mut env, room);
+            shared_container::rewrite_prompt_path(&mut env, room);
         }
         if self.container.image_variables {
             let usual = [(Text::from("PATH"), Text::from(PATH))];
@@ -375,7 +375,7 @@ impl Starting {
 
     async fn undo(&self) {
         if self.container.reuse {
-            return self.undo_berth().await;
+            return self.undo_shared().await;
         }
         let undone = match &self.kept {
             // It was there before, and is left as it was found: there, and not running.

@@ -5,17 +5,17 @@ use std::path::Path;
 use bollard::models::{Mount, MountType};
 use wharf_model::{Code, Container, Failure, Mounted, MountedBy, Text, Volume};
 
-use crate::berth::Berth;
 use crate::body::settled::Settled;
 use crate::body::sockets::canonical;
 use crate::rooms::Rooms;
+use crate::shared_container::SharedContainer;
 
 /// Where a container has the holder and its room.
 pub(crate) const HOLDER: &str = "/run/wharf/holder";
 /// The holder's directory.
 pub(crate) const ROOM: &str = "/run/wharf/room";
-/// The directory of all rooms, where several sessions share a container.
-pub(crate) const BERTH: &str = "/run/wharf/berth";
+/// The directory of all rooms, where several sessions share a container. The name inside is older.
+pub(crate) const SHARED_ROOMS: &str = "/run/wharf/berth";
 /// The session's log, in the holder's directory.
 const LOG: &str = "/run/wharf/room/log";
 /// Where secrets are.
@@ -81,19 +81,19 @@ pub(crate) fn all(
     Ok(mounts)
 }
 
-/// All mounts of a container that several sessions share: their rooms are in one directory.
-pub(crate) fn berth(
+/// The mounts of a container that several sessions share: their rooms are in one directory.
+pub(crate) fn of_shared(
     holder: &Path,
-    berth: &Berth,
+    shared: &SharedContainer,
     container: &Container,
     settled: &Settled,
     state: &Path,
 ) -> Result<Vec<Made>, Failure> {
     let mut mounts = vec![
         Made::ours(bind(holder, HOLDER, true)?, "the holder"),
-        Made::ours(bind(&berth.rooms(), BERTH, false)?, "the rooms of all sessions in it"),
+        Made::ours(bind(&shared.rooms(), SHARED_ROOMS, false)?, "the rooms of all sessions in it"),
     ];
-    mounts.extend(asked_for(&Rooms::of(berth.dir()), berth.dir(), container, settled, state)?);
+    mounts.extend(asked_for(&Rooms::of(shared.dir()), shared.dir(), container, settled, state)?);
     Ok(mounts)
 }
 

@@ -8,13 +8,13 @@ use wharf_backend::{Keeper, Leftover, Result};
 use wharf_local::held;
 use wharf_model::{Failure, Ticket};
 
-use crate::berth::berths;
 use crate::engine::Engine;
 use crate::engine::endpoint::Endpoint;
 use crate::owner::orphans::{self, Orphan, Verdict};
 use crate::owner::{container_name, has_mark};
 use crate::place::Place;
 use crate::private::Private;
+use crate::shared_container::membership;
 use crate::starting::off_thread;
 
 #[async_trait]
@@ -84,7 +84,7 @@ impl Place {
             });
         }
         let state = [self.options.state.as_path(), sessions];
-        for name in berths::left(engine, owner, state, &self.berths, dry_run).await? {
+        for name in membership::remove_unused(engine, owner, state, &self.sharing_turn, dry_run).await? {
             let thing = format!("container {name} of {}", self.options.flavour.name());
             all.push(Leftover { thing, why: "no session is in it".to_owned(), kept: false });
         }

@@ -4,7 +4,7 @@
 
 mod engine;
 mod remote;
-mod sharing;
+mod shared;
 mod ssh;
 mod wire;
 
@@ -27,7 +27,7 @@ pub(crate) use wire::Wire;
 #[allow(unused_imports, reason = "each test uses its own part of it")]
 pub(crate) use engine::{BUSYBOX, IMAGE, TestEngine};
 #[allow(unused_imports, reason = "each test uses its own part of it")]
-pub(crate) use sharing::shared;
+pub(crate) use shared::shared;
 
 /// A backend to be tried. Its containers see the case's directory at its own path, and their processes are seen from here,
 /// so nothing of the suite is left out.

@@ -1,15 +1,17 @@
-//! A container that several sessions share, as this host has it: its mark, and the directory of their rooms.
+//! A container that several sessions share, as this host has it: its fingerprint, and the directory of their rooms.
 //!
 //! ```text
-//! berths/<mark>/rooms/<id>    a session's room while it is there: socket, log, exit record
-//! sessions/<id>/room       ─▶ that, and the room itself once the session is over
-//!              log         ─▶ room/log
+//! berths/<fingerprint>/rooms/<id>   a session's room while it is there: socket, log, exit record
+//! sessions/<id>/room              ─▶ that, and the room itself once the session is over
+//!              log                ─▶ room/log
 //! ```
-//! What a container sees is fixed when it is made, so rooms come to it and not it to the rooms. A session that is over has its
-//! room in its own directory again, in one step: whoever reads its log reads on.
+//! A container's mounts are fixed when it is made, so it mounts one directory, and rooms are moved into it. When a session
+//! is over, its room moves back to the session's own directory in one step: whoever reads its log reads on.
+//!
+//! On disk and in engines a shared container is called `berth`, which is older than the name here.
 
-pub(crate) mod berths;
-pub(crate) mod make;
+pub(crate) mod configuration;
+pub(crate) mod membership;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,37 +22,37 @@ use wharf_model::{Home, SessionId, Text};
 
 use crate::rooms::{self, ROOM, Rooms, make};
 
-/// The variable that has the path of a prompt.
+/// The variable with the path of the session's prompt.
 const PROMPT_FILE: &str = "WHARF_PROMPT_FILE";
 
-/// The directory of all shared containers, in the instance's own.
-const BERTHS: &str = "berths";
+/// The directory of all shared containers, in the instance's own. The name on disk is older.
+const DIR: &str = "berths";
 
-/// What stands in a shared container's directory from the moment that we take the container away.
+/// A file that is in a shared container's directory from the moment that we remove the container.
 const REMOVED: &str = "removed";
 
-/// How often a room is brought into its place while somebody in the container keeps taking that.
-const MAX_ENTER_TRIES: u32 = 16;
+/// How often a room is moved into its place while somebody in the container keeps taking that place.
+const MAX_MOVE_TRIES: u32 = 16;
 
 /// A shared container's directory.
 #[derive(Debug, Clone)]
-pub(crate) struct Berth {
+pub(crate) struct SharedContainer {
     dir: PathBuf,
-    mark: String,
+    fingerprint: String,
 }
 
-impl Berth {
-    /// The one of a mark, below an instance's directory.
-    pub(crate) fn of(state: &Path, mark: &str) -> Self {
-        Self { dir: state.join(BERTHS).join(mark), mark: mark.to_owned() }
+impl SharedContainer {
+    /// The shared container with this fingerprint, below an instance's directory.
+    pub(crate) fn of(state: &Path, fingerprint: &str) -> Self {
+        Self { dir: state.join(DIR).join(fingerprint), fingerprint: fingerprint.to_owned() }
     }
 
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    pub(crate) fn mark(&self) -> &str {
-        &self.mark
+    pub(crate) fn fingerprint(&self) -> &str {
+        &self.fingerprint
     }
 
     /// The directory that the container sees: its sessions may put anything there, in the place of any room.
@@ -58,23 +60,24 @@ impl Berth {
         self.dir.join("rooms")
     }
 
-    /// What the container is called: the engine sees to it that there are never two.
+    /// The container's name. The engine refuses a second container of that name. The word `berth` in it is older.
     pub(crate) fn name(&self) -> String {
-        format!("wharf-berth-{}", self.mark)
+        format!("wharf-berth-{}", self.fingerprint)
     }
 
-    /// Makes the directory. With `shared`, another user may write there; the directory around it is ours alone.
-    pub(crate) fn furnish(&self, shared: bool) -> io::Result<()> {
+    /// Creates the directories. With `other_user`, another user than ours may write to the inner one; the outer one
+    /// is ours alone.
+    pub(crate) fn create_dirs(&self, other_user: bool) -> io::Result<()> {
         make(&self.dir, 0o700)?;
         Dir::open(&self.dir)?.remove(REMOVED)?;
-        make(&self.rooms(), mode(shared))
+        make(&self.rooms(), mode(other_user))
     }
 
-    /// Notes that we are about to take the container away: the engine then says that it was killed, which is true of the
+    /// Notes that we are about to remove the container: the engine then reports it as killed, which is true of the
     /// container and of none of its sessions.
     pub(crate) fn note_removal(&self) -> io::Result<()> {
         match Dir::open(&self.dir).and_then(|dir| dir.make_file(REMOVED, 0o600)) {
-            // Another one notes the same, or is done with it.
+            // Another task notes the same, or has removed the directory already.
             Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) => {
                 Ok(())
             }
@@ -82,7 +85,8 @@ impl Berth {
         }
     }
 
-    /// Whether we took the container away, or are about to. Ask the engine first: the directory goes after the container.
+    /// Whether we removed the container, or are about to. Ask the engine first: the directory goes after the
+    /// container.
     pub(crate) fn is_removed(&self) -> bool {
         match Dir::open(&self.dir) {
             Ok(dir) => dir.kind(REMOVED).is_ok_and(|kind| kind.is_some()),
@@ -90,17 +94,17 @@ impl Berth {
         }
     }
 
-    /// Furnishes a session's room, still in its own directory, where no neighbour can reach it. The log of earlier runs
-    /// comes along.
-    pub(crate) fn furnish_room(home: &Path, run: u32, shared: bool) -> io::Result<()> {
+    /// Creates a session's room, still in its own directory, where no neighbour can reach it. The log of earlier runs
+    /// moves along.
+    pub(crate) fn create_room(home: &Path, run: u32, other_user: bool) -> io::Result<()> {
         make(home, 0o700)?;
         Rooms::of(home).keep_record(run.saturating_sub(1))?;
         let own = Dir::open(home)?;
-        let room = renewed(&own, mode(shared))?;
+        let room = replace_room(&own, mode(other_user))?;
         match own.read(Home::PROMPT, wharf_boundary::MAX_RECORD_LEN) {
-            // Whoever runs there may be another user, and nobody else comes this far.
+            // The command may run as another user; the directory around the room keeps everybody else out.
             Ok(prompt) => {
-                room.make_file(Home::PROMPT, if shared { 0o644 } else { 0o600 })?.write_all(&prompt)?;
+                room.make_file(Home::PROMPT, if other_user { 0o644 } else { 0o600 })?.write_all(&prompt)?;
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
@@ -108,8 +112,8 @@ impl Berth {
         rooms::link_in(&own, &[Home::LOG, Home::SOCKET, Home::EXIT])
     }
 
-    /// Brings a session's room into the container. Whatever a neighbour has put in its place goes.
-    pub(crate) fn enter(&self, home: &Path, id: &SessionId) -> io::Result<()> {
+    /// Moves a session's room into the container. Removes whatever a neighbour has put in its place.
+    pub(crate) fn move_room_in(&self, home: &Path, id: &SessionId) -> io::Result<()> {
         let (own, rooms) = (Dir::open(home)?, Dir::open(&self.rooms())?);
         let mut tries = 0;
         loop {
@@ -117,34 +121,35 @@ impl Berth {
             tries += 1;
             match own.rename(ROOM, &rooms, id.as_str()) {
                 Ok(()) => break,
-                Err(error) if tries == MAX_ENTER_TRIES || error.kind() == io::ErrorKind::NotFound => {
+                Err(error) if tries == MAX_MOVE_TRIES || error.kind() == io::ErrorKind::NotFound => {
                     return Err(error);
                 }
                 Err(_) => {}
             }
         }
         rustix::fs::symlinkat(self.rooms().join(id.as_str()), &own, ROOM).or_else(|error| {
-            // What comes back may be something else by now, which the next room takes the place of.
+            // A neighbour may have replaced the room by now; the next start replaces what came back.
             rooms.rename(id.as_str(), &own, ROOM)?;
             Err(error.into())
         })
     }
 
-    /// Whether a session's room is in this container, as our own link says.
-    fn has(&self, own: &Dir, id: &SessionId) -> bool {
-        let way: PathBuf = [BERTHS, &self.mark, "rooms", id.as_str()].iter().collect();
+    /// Whether a session's room is in this container, by our own link to it.
+    fn has_room_of(&self, own: &Dir, id: &SessionId) -> bool {
+        let inside: PathBuf = [DIR, &self.fingerprint, "rooms", id.as_str()].iter().collect();
         rustix::fs::readlinkat(own, ROOM, Vec::new())
-            .is_ok_and(|link| link.to_str().is_ok_and(|link| Path::new(link).ends_with(way)))
+            .is_ok_and(|link| link.to_str().is_ok_and(|link| Path::new(link).ends_with(inside)))
     }
 
-    /// Takes a session's room back. One that is back already, or was never there, is no error.
-    pub(crate) fn leave(&self, home: &Path, id: &SessionId) -> io::Result<()> {
+    /// Moves a session's room back to its own directory. A room that is back already, or was never there, is no
+    /// error.
+    pub(crate) fn move_room_out(&self, home: &Path, id: &SessionId) -> io::Result<()> {
         let own = match Dir::open(home) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             own => own?,
         };
-        // The link is ours, and says where the room is. What has the session's name in any other container is none of it.
-        if !self.has(&own, id) {
+        // Trust our own link alone: another container may have a room of the same name.
+        if !self.has_room_of(&own, id) {
             return Ok(());
         }
         let rooms = match Dir::open(&self.rooms()) {
@@ -154,30 +159,30 @@ impl Berth {
         match rustix::fs::renameat_with(&rooms, id.as_str(), &own, ROOM, RenameFlags::EXCHANGE) {
             Ok(()) => {}
             Err(rustix::io::Errno::NOENT) => return own.remove(ROOM).map(drop),
-            // A file system that cannot: for a moment there is none.
+            // This file system cannot exchange: for a moment there is no room.
             Err(rustix::io::Errno::INVAL) => {
                 own.remove(ROOM)?;
                 rooms.rename(id.as_str(), &own, ROOM)?;
             }
             Err(error) => return Err(error.into()),
         }
-        // What came back is whatever had the name in there. Nothing but a directory is kept.
+        // A neighbour may have put anything at that name. Keep nothing but a directory.
         if own.kind(ROOM)? != Some(Kind::Directory) {
             own.remove(ROOM)?;
         }
         rooms.remove_tree(id.as_str())
     }
 
-    /// After a start that failed: the log of earlier runs is left, and nothing else.
-    pub(crate) fn forget(&self, home: &Path, id: &SessionId, run: u32) {
-        let cleared = self.leave(home, id).and_then(|()| {
+    /// Removes the room after a failed start, but keeps the log of earlier runs.
+    pub(crate) fn undo_room(&self, home: &Path, id: &SessionId, run: u32) {
+        let cleared = self.move_room_out(home, id).and_then(|()| {
             if run <= 1 {
                 let own = Dir::open(home)?;
                 own.remove_tree(Home::LOG)?;
                 Rooms::of(home).clear(run);
                 return Ok(());
             }
-            renewed(&Dir::open(home)?, 0o700).map(drop)
+            replace_room(&Dir::open(home)?, 0o700).map(drop)
         });
         if let Err(error) = cleared
             && error.kind() != io::ErrorKind::NotFound
@@ -186,24 +191,24 @@ impl Berth {
         }
     }
 
-    /// The container is gone, and so is this.
-    pub(crate) fn strike(&self) {
-        let berths = self.dir.parent().map_or_else(|| Err(io::ErrorKind::NotFound.into()), Dir::open);
-        if let Err(error) = berths.and_then(|berths| berths.remove_tree(&self.mark))
+    /// Removes the directories, after the container.
+    pub(crate) fn remove_dirs(&self) {
+        let all = self.dir.parent().map_or_else(|| Err(io::ErrorKind::NotFound.into()), Dir::open);
+        if let Err(error) = all.and_then(|all| all.remove_tree(&self.fingerprint))
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(mark = self.mark, %error, "the rooms of a shared container are left");
+            tracing::warn!(fingerprint = self.fingerprint, %error, "the rooms of a shared container are left");
         }
     }
 }
 
-fn mode(shared: bool) -> u32 {
-    if shared { 0o777 } else { 0o700 }
+fn mode(other_user: bool) -> u32 {
+    if other_user { 0o777 } else { 0o700 }
 }
 
-/// A new room in a session's directory, with the log of the old one. Neighbours may still have the old one open, and put
-/// anything there at any moment: so it is taken apart, and nothing but a directory is taken over from it.
-fn renewed(own: &Dir, mode: u32) -> io::Result<Dir> {
+/// Replaces the room in a session's directory by a new one with the old one's log. Neighbours may still have the old
+/// room open and change it at any moment, so it is never reused, and nothing but a directory is taken from it.
+fn replace_room(own: &Dir, mode: u32) -> io::Result<Dir> {
     let (room, old) = rooms::new_room(own, mode)?;
     if own.kind(Home::LOG)? == Some(Kind::Directory) {
         own.rename(Home::LOG, &room, Home::LOG)?;
@@ -221,8 +226,8 @@ fn renewed(own: &Dir, mode: u32) -> io::Result<Dir> {
     Ok(room)
 }
 
-/// Has a command find its prompt in its room.
-pub(crate) fn aim(env: &mut [(Text, Text)], room: &str) {
+/// Points the variable of a command's prompt at its room.
+pub(crate) fn rewrite_prompt_path(env: &mut [(Text, Text)], room: &str) {
     for (_, value) in env.iter_mut().filter(|(name, _)| name.as_bytes() == PROMPT_FILE.as_bytes()) {
         *value = format!("{room}/{}", Home::PROMPT).into();
     }
@@ -237,7 +242,7 @@ mod tests {
     use super::*;
     use wharf_model::Millis;
 
-    /// Lets others end, also where a test fails.
+    /// Ends the other threads, also where the test fails.
     struct Ending<'a>(&'a AtomicBool);
 
     impl Drop for Ending<'_> {
@@ -250,8 +255,8 @@ mod tests {
     fn a_neighbour_never_leads_the_prompt_into_a_file_of_this_host() {
         let dir = tempfile::tempdir().unwrap();
         let (id, home) = (SessionId::new(Millis(1), 7), dir.path().join("sessions/s"));
-        let berth = Berth::of(dir.path(), "m");
-        berth.furnish(false).unwrap();
+        let shared = SharedContainer::of(dir.path(), "m");
+        shared.create_dirs(false).unwrap();
         make(&home, 0o700).unwrap();
         fs::write(home.join(Home::PROMPT), "the prompt").unwrap();
         let precious = dir.path().join("precious");
@@ -260,12 +265,12 @@ mod tests {
         std::thread::scope(|scope| {
             let _end = Ending(&stop);
             for run in 1..=500 {
-                berth.leave(&home, &id).unwrap();
-                Berth::furnish_room(&home, run, false).unwrap();
-                berth.enter(&home, &id).unwrap();
+                shared.move_room_out(&home, &id).unwrap();
+                SharedContainer::create_room(&home, run, false).unwrap();
+                shared.move_room_in(&home, &id).unwrap();
                 // A neighbour keeps the room that it sees now, wherever that goes, and puts links there all the time.
                 let (kept, stop, precious) =
-                    (Dir::open(&berth.rooms().join(id.as_str())).unwrap(), &stop, &precious);
+                    (Dir::open(&shared.rooms().join(id.as_str())).unwrap(), &stop, &precious);
                 if run % 125 == 1 {
                     scope.spawn(move || {
                         while !stop.load(Ordering::Relaxed) {
@@ -285,21 +290,22 @@ mod tests {
     fn a_container_cannot_take_the_room_of_a_session_in_another() {
         let dir = tempfile::tempdir().unwrap();
         let (id, home) = (SessionId::new(Millis(1), 7), dir.path().join("sessions/s"));
-        let (theirs, evil) = (Berth::of(dir.path(), "theirs"), Berth::of(dir.path(), "evil"));
-        for berth in [&theirs, &evil] {
-            berth.furnish(false).unwrap();
+        let (theirs, evil) =
+            (SharedContainer::of(dir.path(), "theirs"), SharedContainer::of(dir.path(), "evil"));
+        for shared in [&theirs, &evil] {
+            shared.create_dirs(false).unwrap();
         }
-        Berth::furnish_room(&home, 1, false).unwrap();
-        theirs.enter(&home, &id).unwrap();
+        SharedContainer::create_room(&home, 1, false).unwrap();
+        theirs.move_room_in(&home, &id).unwrap();
         fs::write(theirs.rooms().join(id.as_str()).join("log/x"), "x").unwrap();
         fs::create_dir_all(evil.rooms().join(id.as_str()).join("log")).unwrap();
-        evil.leave(&home, &id).unwrap();
+        evil.move_room_out(&home, &id).unwrap();
         assert!(home.join("log/x").exists(), "it is still in its own");
         // And whatever stands in the way of one who enters goes.
-        theirs.leave(&home, &id).unwrap();
-        Berth::furnish_room(&home, 2, false).unwrap();
+        theirs.move_room_out(&home, &id).unwrap();
+        SharedContainer::create_room(&home, 2, false).unwrap();
         symlink("/", theirs.rooms().join(id.as_str())).unwrap();
-        theirs.enter(&home, &id).unwrap();
+        theirs.move_room_in(&home, &id).unwrap();
         assert!(home.join("log/x").exists());
     }
 
@@ -307,81 +313,81 @@ mod tests {
     fn a_room_goes_and_comes_back_with_its_log() {
         let dir = tempfile::tempdir().unwrap();
         let (id, home) = (SessionId::new(Millis(1), 7), dir.path().join("sessions/s"));
-        let berth = Berth::of(dir.path(), "m");
-        berth.furnish(false).unwrap();
+        let shared = SharedContainer::of(dir.path(), "m");
+        shared.create_dirs(false).unwrap();
         for run in 1..=3 {
-            Berth::furnish_room(&home, run, false).unwrap();
-            berth.enter(&home, &id).unwrap();
-            let inside = berth.rooms().join(id.as_str());
+            SharedContainer::create_room(&home, run, false).unwrap();
+            shared.move_room_in(&home, &id).unwrap();
+            let inside = shared.rooms().join(id.as_str());
             fs::write(inside.join(format!("log/{run}")), "x").unwrap();
             fs::write(inside.join(Home::EXIT), run.to_string()).unwrap();
             assert!(home.join("log").join(run.to_string()).exists());
-            berth.leave(&home, &id).unwrap();
-            berth.leave(&home, &id).unwrap();
+            shared.move_room_out(&home, &id).unwrap();
+            shared.move_room_out(&home, &id).unwrap();
             assert!(!inside.exists() && fs::symlink_metadata(&inside).is_err());
             assert_eq!(fs::read_to_string(home.join(Home::EXIT)).unwrap(), run.to_string());
             assert_eq!(fs::read_dir(home.join(Home::LOG)).unwrap().count(), run as usize);
         }
-        Berth::furnish_room(&home, 4, false).unwrap();
+        SharedContainer::create_room(&home, 4, false).unwrap();
         assert!(!home.join(Home::EXIT).exists());
-        berth.enter(&home, &id).unwrap();
-        berth.forget(&home, &id, 4);
+        shared.move_room_in(&home, &id).unwrap();
+        shared.undo_room(&home, &id, 4);
         assert_eq!(fs::read_dir(home.join(Home::LOG)).unwrap().count(), 3, "earlier runs are kept");
-        berth.strike();
-        assert!(!berth.dir().exists());
+        shared.remove_dirs();
+        assert!(!shared.dir().exists());
     }
 
     #[test]
     fn a_removal_is_known_from_before_it_until_the_next_start() {
         let dir = tempfile::tempdir().unwrap();
-        let berth = Berth::of(dir.path(), "m");
-        assert!(berth.is_removed(), "there is none");
-        berth.furnish(false).unwrap();
-        assert!(!berth.is_removed());
+        let shared = SharedContainer::of(dir.path(), "m");
+        assert!(shared.is_removed(), "there is none");
+        shared.create_dirs(false).unwrap();
+        assert!(!shared.is_removed());
         for _ in 0..2 {
-            berth.note_removal().unwrap();
-            assert!(berth.is_removed());
+            shared.note_removal().unwrap();
+            assert!(shared.is_removed());
         }
-        berth.furnish(false).unwrap();
-        assert!(!berth.is_removed(), "another one is started in its place");
-        berth.note_removal().unwrap();
-        berth.strike();
-        assert!(berth.is_removed());
-        berth.note_removal().unwrap();
-        assert!(!berth.dir().exists());
+        shared.create_dirs(false).unwrap();
+        assert!(!shared.is_removed(), "another one is started in its place");
+        shared.note_removal().unwrap();
+        shared.remove_dirs();
+        assert!(shared.is_removed());
+        shared.note_removal().unwrap();
+        assert!(!shared.dir().exists());
     }
 
     #[test]
     fn a_first_start_that_failed_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let (id, home) = (SessionId::new(Millis(1), 7), dir.path().join("sessions/s"));
-        let berth = Berth::of(dir.path(), "m");
-        berth.furnish(true).unwrap();
-        Berth::furnish_room(&home, 1, true).unwrap();
-        berth.enter(&home, &id).unwrap();
-        berth.forget(&home, &id, 1);
+        let shared = SharedContainer::of(dir.path(), "m");
+        shared.create_dirs(true).unwrap();
+        SharedContainer::create_room(&home, 1, true).unwrap();
+        shared.move_room_in(&home, &id).unwrap();
+        shared.undo_room(&home, &id, 1);
         assert!(!home.exists());
-        assert_eq!(fs::read_dir(berth.rooms()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(shared.rooms()).unwrap().count(), 0);
     }
 
     #[test]
     fn what_a_container_puts_in_the_place_of_a_room_is_not_followed() {
         let dir = tempfile::tempdir().unwrap();
         let (id, home) = (SessionId::new(Millis(1), 7), dir.path().join("sessions/s"));
-        let berth = Berth::of(dir.path(), "m");
-        berth.furnish(false).unwrap();
-        Berth::furnish_room(&home, 1, false).unwrap();
-        berth.enter(&home, &id).unwrap();
+        let shared = SharedContainer::of(dir.path(), "m");
+        shared.create_dirs(false).unwrap();
+        SharedContainer::create_room(&home, 1, false).unwrap();
+        shared.move_room_in(&home, &id).unwrap();
         let precious = dir.path().join("precious");
         fs::create_dir(&precious).unwrap();
         fs::write(precious.join("file"), "x").unwrap();
-        let inside = berth.rooms().join(id.as_str());
+        let inside = shared.rooms().join(id.as_str());
         fs::remove_dir_all(&inside).unwrap();
         symlink(&precious, &inside).unwrap();
-        berth.leave(&home, &id).unwrap();
+        shared.move_room_out(&home, &id).unwrap();
         // Of the shape of our own it would be believed from now on.
         assert!(fs::symlink_metadata(home.join(ROOM)).is_err(), "a link of the container's was taken back");
-        Berth::furnish_room(&home, 2, false).unwrap();
+        SharedContainer::create_room(&home, 2, false).unwrap();
         assert_eq!(fs::read_dir(&precious).unwrap().count(), 1);
     }
 }

@@ -1,12 +1,12 @@
-//! What makes a shared container another one, and the mark of that.
+//! Decides which sessions may share a container: those whose configurations have the same fingerprint.
 
 use std::path::Path;
 
 use wharf_model::{Container, Expected, Limits};
 
-/// What decides whether two sessions may share a container.
-pub(crate) struct Make<'a> {
-    /// Whose it is: an engine may be shared by many.
+/// All that two sessions must have in common to share a container.
+pub(crate) struct SharedConfiguration<'a> {
+    /// The install: several may use one engine.
     pub(crate) install: &'a str,
     pub(crate) endpoint: &'a str,
     pub(crate) image: &'a str,
@@ -14,14 +14,14 @@ pub(crate) struct Make<'a> {
     pub(crate) user: &'a str,
     pub(crate) limits: &'a Limits,
     pub(crate) holder: &'a Path,
-    /// What its paths of the host are now.
+    /// The device and inode of each mounted path of the host.
     pub(crate) mounted: &'a [Expected],
 }
 
-impl Make<'_> {
-    /// The mark of this make: another one for whatever makes a container another one. Commands, their variables and directories
-    /// do not.
-    pub(crate) fn mark(&self) -> String {
+impl SharedConfiguration<'_> {
+    /// The fingerprint of this configuration. It covers whatever shapes the container; commands, their variables and
+    /// their directories do not.
+    pub(crate) fn fingerprint(&self) -> String {
         let container = Container {
             image: String::new(),
             pull: wharf_model::Pull::default(),
@@ -46,7 +46,7 @@ impl Make<'_> {
             holder,
             self.mounted
         ]);
-        // FNV-1a of 128 bits: the same in every version, and nobody gains by two that are alike.
+        // FNV-1a of 128 bits: the same in every version, and nobody gains by a collision.
         let hash =
             all.to_string().bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
                 (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
@@ -55,9 +55,10 @@ impl Make<'_> {
     }
 }
 
-/// Whether this is a mark of ours: it becomes a name in the instance's directory.
-pub(crate) fn is_mark(mark: &str) -> bool {
-    mark.len() == 32 && mark.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+/// Whether a text is a fingerprint of ours: it becomes a name in the instance's directory.
+pub(crate) fn is_fingerprint(fingerprint: &str) -> bool {
+    fingerprint.len() == 32
+        && fingerprint.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
 #[cfg(test)]
@@ -66,9 +67,9 @@ mod tests {
 
     #[test]
     fn a_mark_is_a_name_and_no_path() {
-        assert!(is_mark("0123456789abcdef0123456789abcdef"));
+        assert!(is_fingerprint("0123456789abcdef0123456789abcdef"));
         for odd in ["", "..", "../../../../../../../../../../home", "0123456789ABCDEF0123456789ABCDEF"] {
-            assert!(!is_mark(odd), "{odd}");
+            assert!(!is_fingerprint(odd), "{odd}");
         }
     }
 
@@ -78,8 +79,17 @@ mod tests {
         let limits = Limits::default();
         let mark = |container: &Container, user: &str| {
             let (endpoint, image, holder) = ("unix:///x", "sha256:1", Path::new("/h"));
-            Make { install: "i", endpoint, image, container, user, limits: &limits, holder, mounted: &[] }
-                .mark()
+            SharedConfiguration {
+                install: "i",
+                endpoint,
+                image,
+                container,
+                user,
+                limits: &limits,
+                holder,
+                mounted: &[],
+            }
+            .fingerprint()
         };
         let one = mark(&container, "0:0");
         assert_eq!(one.len(), 32);

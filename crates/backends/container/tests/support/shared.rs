@@ -1,4 +1,4 @@
-//! Sessions that share a container, as a backend of its own: it cannot make one of them stand still alone.
+//! Sessions that share a container, as a backend of their own: it cannot pause one of them alone.
 
 use std::sync::Arc;
 
