@@ -13,14 +13,14 @@ use wharf_backend::{
 use wharf_local::held;
 use wharf_model::{Capabilities, Code, EngineVariables, Failure, Home, Spec, Ticket};
 
-use crate::ear::Ear;
 use crate::engine::endpoint::{Endpoint, Flavour};
+use crate::events_listener::EventsListener;
 use crate::guest::Guests;
 use crate::place::Place;
-use crate::private::{Private, is_kept};
 use crate::remote::ProxyLock;
-use crate::rooms::Rooms;
+use crate::session_dirs::SessionDirs;
 use crate::starting::Starting;
+use crate::ticket_data::{TicketData, is_kept};
 
 /// How long a holder may take to say who it is.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -72,7 +72,7 @@ impl ContainerBackend {
     /// Takes the container away once its session is over, whoever ended it. Until then nothing is asked of the engine.
     fn tidy(&self, ticket: &Ticket, mut status: watch::Receiver<Status>) {
         let (place, ticket) = (Arc::clone(&self.place), ticket.clone());
-        let endpoint = Private::of(&ticket).endpoint;
+        let endpoint = TicketData::of(&ticket).endpoint;
         let post = endpoint
             .map(|address| place.sentry.listen(&place, Endpoint::named(address, "the session's ticket")));
         tokio::spawn(async move {
@@ -82,7 +82,7 @@ impl ContainerBackend {
                 return;
             }
             // What its container wrote is read now, and not again.
-            let _ = Rooms::of(ticket.dir.as_path()).record(ticket.run);
+            let _ = SessionDirs::of(ticket.dir.as_path()).exit_record(ticket.run);
             if !is_kept(&ticket) {
                 place.take_away(&ticket).await;
             }
@@ -103,7 +103,7 @@ impl ContainerBackend {
     /// Removes the container of a session on another host that ended while nobody was connected. Afterwards the
     /// proxy's lock is gone, and that engine is not asked again.
     fn remove_ended_remote(&self, ticket: &Ticket) {
-        if Private::of(ticket).is_remote() && ticket.dir.as_path().join(ProxyLock::NAME).exists() {
+        if TicketData::of(ticket).is_remote() && ticket.dir.as_path().join(ProxyLock::NAME).exists() {
             let (place, ticket) = (Arc::clone(&self.place), ticket.clone());
             tokio::spawn(async move { place.take_away(&ticket).await });
         }
@@ -212,8 +212,8 @@ impl Backend for ContainerBackend {
         let ticket = &found
             .filter(|found| found.id == ticket.id && found.run >= ticket.run)
             .unwrap_or_else(|| ticket.clone());
-        if let Some(record) = Rooms::of(home).record(ticket.run) {
-            if Private::of(ticket).shared.is_some() {
+        if let Some(record) = SessionDirs::of(home).exit_record(ticket.run) {
+            if TicketData::of(ticket).shared.is_some() {
                 // Its room is in the shared container still, where nobody saw its end.
                 let (place, ticket) = (Arc::clone(&self.place), ticket.clone());
                 tokio::spawn(async move { place.leave_shared(&ticket).await });
@@ -221,7 +221,7 @@ impl Backend for ContainerBackend {
             self.remove_ended_remote(ticket);
             return Ok(Adoption::Ended(record));
         }
-        if Private::of(ticket).is_remote() {
+        if TicketData::of(ticket).is_remote() {
             let found = self.place.adopt_remote(ticket).await?;
             match &found {
                 Adoption::Alive(connection) => self.tidy(ticket, connection.status()),
@@ -236,8 +236,8 @@ impl Backend for ContainerBackend {
                 let first = held::first_status(pid, ticket.spec.size, Some(&welcome));
                 let connection = held::connect(home.to_owned(), stream, first);
                 self.tidy(ticket, connection.status());
-                match Ear::open(home) {
-                    Ok(ear) => self.place.listen(ear, ticket, &connection),
+                match EventsListener::open(home) {
+                    Ok(listener) => self.place.listen(listener, ticket, &connection),
                     Err(error) => tracing::warn!(session = %ticket.id, %error, "its container is not heard"),
                 }
                 Ok(Adoption::Alive(connection))
@@ -268,20 +268,20 @@ impl Backend for ContainerBackend {
         if ticket.spec.adopt.is_some() {
             return self.guests.sweep(ticket).await;
         }
-        if Private::of(ticket).shared.is_some() {
+        if TicketData::of(ticket).shared.is_some() {
             // Others live in the same container: what is left of this one is ended one by one.
             let ended = self.guests.sweep(ticket).await?;
             return self.place.remove(ticket).await.map(|()| ended);
         }
         if is_kept(ticket) {
-            return self.place.quieten(ticket).await.map(|()| 0);
+            return self.place.stop_kept_container(ticket).await.map(|()| 0);
         }
         // Nothing of it outlives its container, so there is nothing to end one by one.
         self.place.remove(ticket).await.map(|()| 0)
     }
 
     async fn strays(&self, ticket: &Ticket) -> Result<Vec<i32>> {
-        if ticket.spec.adopt.is_some() || Private::of(ticket).shared.is_some() {
+        if ticket.spec.adopt.is_some() || TicketData::of(ticket).shared.is_some() {
             return self.guests.strays(ticket).await;
         }
         // Nothing of it outlives its container, which is told of by itself.
@@ -289,7 +289,7 @@ impl Backend for ContainerBackend {
     }
 
     async fn kill(&self, ticket: &Ticket) -> Result<()> {
-        if ticket.spec.adopt.is_some() || Private::of(ticket).shared.is_some() {
+        if ticket.spec.adopt.is_some() || TicketData::of(ticket).shared.is_some() {
             return self.guests.kill(ticket).await;
         }
         let (engine, found) = self.place.find(ticket).await?;

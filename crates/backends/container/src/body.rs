@@ -34,14 +34,16 @@ pub(crate) struct Plan<'a> {
     pub(crate) other_user: bool,
     /// Whether the engine is on another host: then the holder waits to be called, instead of calling us.
     pub(crate) remote: bool,
-    pub(crate) birth: &'a str,
+    pub(crate) handshake_socket: &'a str,
 }
 
 impl Plan<'_> {
     /// The engine's words for it.
     pub(crate) fn body(self) -> Result<ContainerCreateBody, Failure> {
-        let Self { ticket, container, image, labels, mounts, user, other_user, remote, birth } = self;
-        let mut cmd = vec![if remote { "await" } else { "one" }.to_owned(), format!("{ROOM}/{birth}")];
+        let Self { ticket, container, image, labels, mounts, user, other_user, remote, handshake_socket } =
+            self;
+        let mut cmd =
+            vec![if remote { "await" } else { "one" }.to_owned(), format!("{ROOM}/{handshake_socket}")];
         cmd.extend(other_user.then(|| "shared".to_owned()));
         let (exposed, bindings) = ports(container, &ticket.spec.ports);
         let limits = &ticket.spec.limits;

@@ -20,7 +20,7 @@ use crate::engine::inspect::Found;
 use crate::guest::link::GuestLink;
 use crate::owner;
 use crate::place::Place;
-use crate::private::Private;
+use crate::ticket_data::TicketData;
 
 /// How many digits of an id engines show.
 const SHORT_ID_LEN: usize = 12;
@@ -69,12 +69,12 @@ impl Guests {
             by_log: loses_input(&found, flavour),
             past: past(&launch),
         };
-        let private = Private {
+        let data = TicketData {
             through: Some(Through { unheard }),
-            ..Private::at(engine.endpoint(), Some(found.id.clone()))
+            ..TicketData::at(engine.endpoint(), Some(found.id.clone()))
         };
         let (ticket, connection) =
-            self.held.start_with(self.dress(launch, &guest, &found)?, Some(private.text())).await?;
+            self.held.start_with(self.dress(launch, &guest, &found)?, Some(data.text())).await?;
         let link = GuestLink::follow(Arc::clone(&self.place), &ticket, connection);
         Ok((ticket, link))
     }

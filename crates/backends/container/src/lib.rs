@@ -1,43 +1,43 @@
 //! Sessions in containers, by Docker or Podman.
 //!
-//! - [`ContainerBackend`] keeps the contract of [`wharf_backend`]; everything above a session's socket is the code that
-//!   sessions of this host use too.
-//! - `starting` is one start, `place` finds the container of a session again and says what became of it; `rooms` are the
-//!   two directories that a container shares with this host, and `birth` is the first word with the holder in it.
+//! - [`ContainerBackend`] implements the contract of [`wharf_backend`]; everything above a session's socket is the code
+//!   that sessions of this host use too.
+//! - `starting` is one start, `place` finds the container of a session again and says what became of it; `session_dirs` has
+//!   the two directories that a container shares with this host, and `holder_handshake` hands the new holder its request.
 //! - `engine` asks an engine, with a deadline for every question: `endpoint` finds it, `inspect` reads what it says of a
 //!   container, and `sentry` hears who makes containers stand still.
-//! - `image` sees to the image: `context` is what one is built from, `library` has those that are there, and [`Images`]
-//!   fetches and builds ahead of a start, and tells how far it is.
+//! - `image` provides the image: `context` is what one is built from, `library` lists those that exist, and [`Images`]
+//!   fetches and builds ahead of a start, and reports the progress.
 //! - `body` says what a container is made of: `mounts` what it sees of the host, `user` who it is, `worktree` what a
 //!   repository needs besides.
 //! - `owner` says whose a container is: `orphans` are those that are nobody's any more, `leavings` those whose session is
 //!   over, `leftovers` tells of both, and `owed` those of starts that failed while their engine was out of reach.
-//! - `words` is what is run there, `keep` has containers that stay after their end.
+//! - `command_line` decides which command runs, and `kept_container` has containers that stay after their end.
 //! - `shared_container` has the directories of a container that several sessions share; `membership` joins and leaves one,
 //!   and `configuration` decides which sessions may share.
 //! - `guest` takes in a container that somebody else started, and its `link` is what can be done with one.
-//! - `ear` hears what processes in a container tell, and hands it to the daemon; `copy` moves files in and out; `freeze`
-//!   makes containers stand still.
+//! - `events_listener` relays the events of processes in a container to the daemon; `copy` moves files in and out; `freeze`
+//!   pauses containers. `ticket_data` is what a ticket says about a container.
 //! - `remote` has all that differs where the engine is on another host.
 
 mod backend;
-mod birth;
 mod body;
+mod command_line;
 mod copy;
-mod ear;
 mod engine;
+mod events_listener;
 mod freeze;
 mod guest;
+mod holder_handshake;
 mod image;
-mod keep;
+mod kept_container;
 mod owner;
 mod place;
-mod private;
 mod remote;
-mod rooms;
+mod session_dirs;
 mod shared_container;
 mod starting;
-mod words;
+mod ticket_data;
 
 pub use backend::{ContainerBackend, Options};
 pub use engine::endpoint::{Endpoint, Flavour};

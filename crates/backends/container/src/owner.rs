@@ -14,7 +14,7 @@ use std::path::Path;
 use wharf_model::{Failure, SessionId, Ticket};
 
 use crate::engine::inspect::Found;
-use crate::private::is_kept;
+use crate::ticket_data::is_kept;
 
 /// The mark of an install.
 const INSTALL: &str = "wharf.install";

@@ -11,19 +11,19 @@ use wharf_backend::{Adoption, Beside, Connection, Result};
 use wharf_model::{Code, EngineVariables, ExitRecord, Failure, Home, Millis, Reason, SessionId, Ticket};
 
 use crate::backend::Options;
-use crate::ear::Ear;
 use crate::engine::Engine;
 use crate::engine::caller::Said;
 use crate::engine::endpoint::Endpoint;
 use crate::engine::inspect::{Found, FoundState};
 use crate::engine::sentry::Sentry;
+use crate::events_listener::EventsListener;
 use crate::owner::orphans;
 use crate::owner::{Owner, container_name, is_run};
-use crate::private::{Private, is_kept};
 use crate::remote;
-use crate::rooms::Rooms;
+use crate::session_dirs::SessionDirs;
 use crate::shared_container::{SharedContainer, membership};
 use crate::starting::off_thread;
+use crate::ticket_data::{TicketData, is_kept};
 
 /// How long a holder may take from its exit record, or its last connection, to its end.
 const HOLDER_EXIT_TIMEOUT: Duration = Duration::from_secs(4);
@@ -145,10 +145,10 @@ impl Place {
 
     /// The engine and the container of a session: none where that engine knows no such one, or one that is not ours.
     pub(crate) async fn find(&self, ticket: &Ticket) -> Result<(Engine, Option<Found>)> {
-        let private = Private::of(ticket);
-        let engine = self.engine_named(private.endpoint.as_deref()).await?;
+        let data = TicketData::of(ticket);
+        let engine = self.engine_named(data.endpoint.as_deref()).await?;
         // By its id, whatever somebody has called it meanwhile.
-        let mut found = match &private.container {
+        let mut found = match &data.container {
             Some(id) => engine.container(id).await?,
             None => None,
         };
@@ -156,7 +156,7 @@ impl Place {
             found = engine.container(&container_name(&ticket.id)).await?;
         }
         let owner = self.owner()?;
-        let ours = |container: &Found| match &private.shared {
+        let ours = |container: &Found| match &data.shared {
             Some(fingerprint) => owner.owns_shared(container, fingerprint),
             // One that is kept is that of every run.
             None => owner.owns(container, &ticket.id) && (is_run(container, ticket.run) || is_kept(ticket)),
@@ -167,9 +167,9 @@ impl Place {
     /// The engine and the container of a session that lives, whosever it is.
     pub(crate) async fn present(&self, ticket: &Ticket) -> Result<(Engine, Found)> {
         let (engine, found) = if ticket.spec.adopt.is_some() {
-            let private = Private::of(ticket);
-            let engine = self.engine_named(private.endpoint.as_deref()).await?;
-            let found = engine.container(private.container.as_deref().unwrap_or_default()).await?;
+            let data = TicketData::of(ticket);
+            let engine = self.engine_named(data.endpoint.as_deref()).await?;
+            let found = engine.container(data.container.as_deref().unwrap_or_default()).await?;
             (engine, found)
         } else {
             self.find(ticket).await?
@@ -185,26 +185,26 @@ impl Place {
     }
 
     /// Hands on what is told in a session's room for as long as it lives.
-    pub(crate) fn listen(&self, ear: Ear, ticket: &Ticket, connection: &Arc<dyn Connection>) {
-        tokio::spawn(ear.listen(ticket.clone(), self.options.state.clone(), connection.status()));
+    pub(crate) fn listen(&self, listener: EventsListener, ticket: &Ticket, connection: &Arc<dyn Connection>) {
+        tokio::spawn(listener.run(ticket.clone(), self.options.state.clone(), connection.status()));
     }
 
     /// What the engine knows of a session whose holder does not answer.
     pub(crate) async fn look(&self, ticket: &Ticket, why: &str) -> Result<Adoption> {
         let (home, name) = (ticket.dir.as_path(), container_name(&ticket.id));
         let unknown = |why: &str| Failure::new(Code::Unreachable, format!("cannot reach the holder: {why}"));
-        let (until, private) = (Instant::now() + EXIT_RECORD_TIMEOUT, Private::of(ticket));
+        let (until, data) = (Instant::now() + EXIT_RECORD_TIMEOUT, TicketData::of(ticket));
         loop {
             let (_, found) = self.find(ticket).await.map_err(|failure| unknown(&failure.message))?;
             // Looked for after that: what is gone now has written all that it will.
-            if let Some(record) = Rooms::of(home).record(ticket.run) {
+            if let Some(record) = SessionDirs::of(home).exit_record(ticket.run) {
                 return Ok(Adoption::Ended(record));
             }
             let state = match found.map(|container| container.state) {
                 Some(state) if state.running => state,
                 ended => {
                     // Our own removal of a shared container says nothing about a session that was over before.
-                    let shared = private
+                    let shared = data
                         .shared
                         .as_ref()
                         .map(|fingerprint| SharedContainer::of(&self.options.state, fingerprint));
@@ -213,7 +213,7 @@ impl Place {
                 }
             };
             // In a shared container others run on: ask whether this session's own holder does.
-            if private.shared.is_some() && !state.paused && !membership::holder_may_live(ticket) {
+            if data.shared.is_some() && !state.paused && !membership::holder_may_live(ticket) {
                 return Ok(over(ticket, None));
             }
             if state.paused {
@@ -230,7 +230,7 @@ impl Place {
 
     /// Takes back a start that nobody waited for: nobody knows of it, and the asker may try again.
     pub(crate) async fn discard(self: &Arc<Self>, ticket: &Ticket) {
-        if Private::of(ticket).shared.is_some() {
+        if TicketData::of(ticket).shared.is_some() {
             return self.discard_shared(ticket).await;
         }
         let removed = async {
@@ -242,17 +242,17 @@ impl Place {
         };
         if let Err(failure) = removed.await {
             tracing::warn!(session = %ticket.id, %failure, "a start that took too long left its container");
-            if let Some(address) = Private::of(ticket).endpoint {
+            if let Some(address) = TicketData::of(ticket).endpoint {
                 self.owe(&Endpoint::named(address, "the session's ticket"), &ticket.id);
             }
         }
-        let (rooms, run) = (Rooms::of(ticket.dir.as_path()), ticket.run);
-        let _ = off_thread(move || rooms.clear(run)).await;
+        let (dirs, run) = (SessionDirs::of(ticket.dir.as_path()), ticket.run);
+        let _ = off_thread(move || dirs.remove_after_failed_start(run)).await;
     }
 
     /// Takes the container of a session that is over away.
     pub(crate) async fn remove(&self, ticket: &Ticket) -> Result<()> {
-        if Private::of(ticket).shared.is_some() {
+        if TicketData::of(ticket).shared.is_some() {
             return self.leave_shared(ticket).await;
         }
         let (engine, found) = self.find(ticket).await?;
@@ -262,7 +262,7 @@ impl Place {
         };
         let id = container.id;
         if container.state.running {
-            if Rooms::of(ticket.dir.as_path()).record(ticket.run).is_none() {
+            if SessionDirs::of(ticket.dir.as_path()).exit_record(ticket.run).is_none() {
                 return Err(Failure::new(Code::Running, "the session's container still runs"));
             }
             // A holder that has written its record is about to go.
@@ -276,10 +276,10 @@ impl Place {
 
 /// A container that is gone or does not run, and whose holder left no record: only the engine can have seen its end.
 pub(crate) fn over(ticket: &Ticket, state: Option<&FoundState>) -> Adoption {
-    let rooms = Rooms::of(ticket.dir.as_path());
+    let dirs = SessionDirs::of(ticket.dir.as_path());
     let code = state.map(|state| state.exit_code).filter(|code| (129..=192).contains(code));
     let Some(code) = code else {
-        rooms.unlink_exit();
+        dirs.remove_exit_link();
         return Adoption::Lost;
     };
     let oom = state.is_some_and(|state| state.oom_killed);
@@ -295,6 +295,6 @@ pub(crate) fn over(ticket: &Ticket, state: Option<&FoundState>) -> Adoption {
         log_end: log.map(|(_, end)| end).unwrap_or_default(),
         ..ExitRecord::default()
     };
-    rooms.write_exit(&record);
+    dirs.write_exit(&record);
     Adoption::Ended(record)
 }

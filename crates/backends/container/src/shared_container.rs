@@ -20,7 +20,7 @@ use rustix::fs::RenameFlags;
 use wharf_boundary::{Dir, Kind};
 use wharf_model::{Home, SessionId, Text};
 
-use crate::rooms::{self, ROOM, Rooms, make};
+use crate::session_dirs::{self, ROOM, SessionDirs, make_dir};
 
 /// The variable with the path of the session's prompt.
 const PROMPT_FILE: &str = "WHARF_PROMPT_FILE";
@@ -68,9 +68,9 @@ impl SharedContainer {
     /// Creates the directories. With `other_user`, another user than ours may write to the inner one; the outer one
     /// is ours alone.
     pub(crate) fn create_dirs(&self, other_user: bool) -> io::Result<()> {
-        make(&self.dir, 0o700)?;
+        make_dir(&self.dir, 0o700)?;
         Dir::open(&self.dir)?.remove(REMOVED)?;
-        make(&self.rooms(), mode(other_user))
+        make_dir(&self.rooms(), mode(other_user))
     }
 
     /// Notes that we are about to remove the container: the engine then reports it as killed, which is true of the
@@ -97,8 +97,8 @@ impl SharedContainer {
     /// Creates a session's room, still in its own directory, where no neighbour can reach it. The log of earlier runs
     /// moves along.
     pub(crate) fn create_room(home: &Path, run: u32, other_user: bool) -> io::Result<()> {
-        make(home, 0o700)?;
-        Rooms::of(home).keep_record(run.saturating_sub(1))?;
+        make_dir(home, 0o700)?;
+        SessionDirs::of(home).keep_exit_record(run.saturating_sub(1))?;
         let own = Dir::open(home)?;
         let room = replace_room(&own, mode(other_user))?;
         match own.read(Home::PROMPT, wharf_boundary::MAX_RECORD_LEN) {
@@ -109,7 +109,7 @@ impl SharedContainer {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        rooms::link_in(&own, &[Home::LOG, Home::SOCKET, Home::EXIT])
+        session_dirs::link_into_room(&own, &[Home::LOG, Home::SOCKET, Home::EXIT])
     }
 
     /// Moves a session's room into the container. Removes whatever a neighbour has put in its place.
@@ -179,7 +179,7 @@ impl SharedContainer {
             if run <= 1 {
                 let own = Dir::open(home)?;
                 own.remove_tree(Home::LOG)?;
-                Rooms::of(home).clear(run);
+                SessionDirs::of(home).remove_after_failed_start(run);
                 return Ok(());
             }
             replace_room(&Dir::open(home)?, 0o700).map(drop)
@@ -209,7 +209,7 @@ fn mode(other_user: bool) -> u32 {
 /// Replaces the room in a session's directory by a new one with the old one's log. Neighbours may still have the old
 /// room open and change it at any moment, so it is never reused, and nothing but a directory is taken from it.
 fn replace_room(own: &Dir, mode: u32) -> io::Result<Dir> {
-    let (room, old) = rooms::new_room(own, mode)?;
+    let (room, old) = session_dirs::new_room(own, mode)?;
     if own.kind(Home::LOG)? == Some(Kind::Directory) {
         own.rename(Home::LOG, &room, Home::LOG)?;
     } else if let Some(old) = &old {
@@ -221,8 +221,8 @@ fn replace_room(own: &Dir, mode: u32) -> io::Result<Dir> {
     if room.kind(Home::LOG)?.is_some_and(|kind| kind != Kind::Directory) {
         room.remove(Home::LOG)?;
     }
-    rooms::make_in(&room, Home::LOG, mode)?;
-    rooms::discard(own, old);
+    session_dirs::make_dir_in(&room, Home::LOG, mode)?;
+    session_dirs::remove_old_room(own, old);
     Ok(room)
 }
 
@@ -257,7 +257,7 @@ mod tests {
         let (id, home) = (SessionId::new(Millis(1), 7), dir.path().join("sessions/s"));
         let shared = SharedContainer::of(dir.path(), "m");
         shared.create_dirs(false).unwrap();
-        make(&home, 0o700).unwrap();
+        make_dir(&home, 0o700).unwrap();
         fs::write(home.join(Home::PROMPT), "the prompt").unwrap();
         let precious = dir.path().join("precious");
         fs::write(&precious, "precious").unwrap();

@@ -15,22 +15,22 @@ use wharf_model::{
     Ticket,
 };
 
-use crate::birth::{self, Birth, Expected};
 use crate::body::Plan;
 use crate::body::mounts;
 use crate::body::settled::{Kept, Settled};
-use crate::ear::{self, Ear};
+use crate::command_line;
 use crate::engine::Engine;
 use crate::engine::caller::Said;
 use crate::engine::inspect::Found;
+use crate::events_listener::{self, EventsListener};
+use crate::holder_handshake::{self, ExpectedCaller, HolderHandshake};
 use crate::image::{self, Image};
-use crate::keep;
+use crate::kept_container;
 use crate::owner::container_name;
 use crate::place::Place;
-use crate::private::Private;
-use crate::rooms::Rooms;
+use crate::session_dirs::SessionDirs;
 use crate::shared_container;
-use crate::words;
+use crate::ticket_data::TicketData;
 
 /// How long a holder may take to call, and to start a command: a loaded machine is waited for, but not for ever.
 pub(crate) const HOLDER_START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,7 +44,7 @@ pub(crate) struct Starting {
     pub(crate) engine: Engine,
     pub(crate) container: Box<Container>,
     pub(crate) image: Image,
-    pub(crate) rooms: Rooms,
+    pub(crate) dirs: SessionDirs,
     pub(crate) ticket: Ticket,
     /// What its paths of the host mean.
     pub(crate) settled: Settled,
@@ -70,7 +70,7 @@ impl Starting {
             None => place.engine_of(container.engine.as_ref()).await?,
         };
         let labels = place.owner()?.build_labels();
-        let earlier = keep::earlier(&place, &engine, &container, &launch).await?;
+        let earlier = kept_container::find_earlier(&place, &engine, &container, &launch).await?;
         let known = match &earlier {
             Some(found) => image::known(&engine, &found.image).await?,
             None => None,
@@ -82,7 +82,7 @@ impl Starting {
         let said = Said::by(container.engine.as_ref());
         let handed_on = said.handed_on(engine.endpoint(), place.options.flavour).await?;
         let mut spec = launch.spec;
-        let argv = words::of(&container, &image, launch.argv);
+        let argv = command_line::command_line(&container, &image, launch.argv);
         if container.image_command {
             spec.argv.clone_from(&argv);
         } else if let Some(entrypoint) = &container.entrypoint {
@@ -119,15 +119,15 @@ impl Starting {
             command: None,
             scope: Scope::default(),
             spec,
-            private: Some(Private::at(engine.endpoint(), None).text()),
+            private: Some(TicketData::at(engine.endpoint(), None).text()),
         };
-        let rooms = Rooms::of(&launch.home);
+        let dirs = SessionDirs::of(&launch.home);
         Ok(Self {
             place,
             engine,
             container,
             image,
-            rooms,
+            dirs,
             ticket,
             settled,
             kept: earlier,
@@ -164,13 +164,14 @@ impl Starting {
         }
         let (user, other_user) = self.user().await?;
         self.note_root(&user).await?;
-        let (rooms, run) = (self.rooms.clone(), self.ticket.run);
+        let (dirs, run) = (self.dirs.clone(), self.ticket.run);
         // What an earlier run left there may take long to go.
-        off_thread(move || rooms.furnish(run, other_user)).await??;
-        let birth = Birth::expect(self.ticket.dir.as_path(), other_user)?;
-        let ear = Ear::open(self.ticket.dir.as_path());
-        let ear = ear.map_err(|error| Failure::system("cannot listen in the session's room", &error))?;
-        self.rooms.write_ticket(&self.ticket)?;
+        off_thread(move || dirs.create(run, other_user)).await??;
+        let handshake = HolderHandshake::listen(self.ticket.dir.as_path(), other_user)?;
+        let listener = EventsListener::open(self.ticket.dir.as_path());
+        let listener =
+            listener.map_err(|error| Failure::system("cannot listen in the session's room", &error))?;
+        self.dirs.write_ticket(&self.ticket)?;
         let id = self.make(user, other_user).await?;
         self.note_made(&id)?;
         self.engine.start(&id).await?;
@@ -182,14 +183,14 @@ impl Starting {
         let called = tokio::time::timeout(HOLDER_START_TIMEOUT, async {
             tokio::select! {
                 biased;
-                called = birth.call(Expected::First) => called.map_err(|error| Failure::system("cannot hear the holder", &error)),
+                called = handshake.accept_holder(ExpectedCaller::First) => called.map_err(|error| Failure::system("cannot hear the holder", &error)),
                 code = self.engine.ended(&id) => Err(died(code)),
             }
         });
         let (stream, holder) = called.await.map_err(|_| late())??;
         let frame = self.frame()?;
         let connection = self.speak(stream, holder, &frame, ScopeKind::Namespace).await?;
-        self.place.listen(ear, &self.ticket, &connection);
+        self.place.listen(listener, &self.ticket, &connection);
         Ok(connection)
     }
 
@@ -207,10 +208,10 @@ impl Starting {
         // From now on it stands beside a command that may take it over.
         take_descriptors(&stream, false);
         self.ticket.holder = holder;
-        self.ticket.command = birth::command(&started, &descriptors);
+        self.ticket.command = holder_handshake::command_identity(&started, &descriptors);
         self.ticket.started = started.started;
         self.ticket.scope = Scope { kind, dirs: Vec::new() };
-        self.rooms.write_ticket(&self.ticket)?;
+        self.dirs.write_ticket(&self.ticket)?;
         let pid = self.ticket.command.as_ref().map_or(started.command.pid, |command| command.pid);
         let first = held::first_status(pid, self.ticket.spec.size, None);
         Ok(held::connect(self.ticket.dir.as_path().to_owned(), stream, first))
@@ -248,7 +249,7 @@ impl Starting {
             return Err(Failure::new(Code::NameTaken, format!("somebody else has a container {name}")));
         }
         if self.kept.is_some() {
-            return keep::still(&self.engine, &left).await;
+            return kept_container::ensure_stopped(&self.engine, &left).await;
         }
         if left.state.running && self.ticket.run <= 1 {
             return Err(Failure::new(Code::Running, format!("container {name} runs already")));
@@ -266,8 +267,8 @@ impl Starting {
         let mounts = if remote {
             mounts::remote(&self.container)?
         } else {
-            self.settled.furnish(self.rooms.home()).await?;
-            mounts::all(&holder, &self.rooms, &self.container, &self.settled, &options.state)?
+            self.settled.furnish(self.dirs.home()).await?;
+            mounts::all(&holder, &self.dirs, &self.container, &self.settled, &options.state)?
         };
         self.ticket.spec.mounts = mounts::shown(&mounts, &self.image.volumes);
         if let Some(kept) = &self.kept {
@@ -282,7 +283,7 @@ impl Starting {
             user,
             other_user,
             remote,
-            birth: birth::SOCKET,
+            handshake_socket: holder_handshake::SOCKET,
         };
         Box::pin(self.create(&container_name(&self.ticket.id), plan.body()?)).await
     }
@@ -301,7 +302,7 @@ impl Starting {
     }
 
     pub(crate) fn frame(&self) -> Result<Vec<u8>> {
-        self.frame_in(mounts::ROOM, self.rooms.home())
+        self.frame_in(mounts::ROOM, self.dirs.home())
     }
 
     /// What the holder in a room is told to start. What was made for the container's mounts is in `home`.
@@ -329,7 +330,7 @@ impl Starting {
     /// The command's variables: exactly those that were asked for, over the image's where these were asked for too.
     fn variables(&self, room: &str) -> Vec<(Text, Text)> {
         let mut env = self.env.clone();
-        ear::aim(&mut env, Some(room).filter(|_| !self.engine.is_remote()));
+        events_listener::set_events_path(&mut env, Some(room).filter(|_| !self.engine.is_remote()));
         if self.container.reuse {
             shared_container::rewrite_prompt_path(&mut env, room);
         }
@@ -351,14 +352,14 @@ impl Starting {
     /// Notes which container it is, for whoever has to find it.
     pub(crate) fn note_made(&mut self, id: &str) -> Result<()> {
         let endpoint = self.engine.endpoint();
-        self.ticket.private = Some(Private::at(endpoint, Some(id.to_owned())).text());
+        self.ticket.private = Some(TicketData::at(endpoint, Some(id.to_owned())).text());
         self.ticket.spec.made = Some(Box::new(MadeContainer {
             id: id.to_owned(),
             name: container_name(&self.ticket.id),
             engine: endpoint.address.clone(),
             kept: self.container.keep,
         }));
-        self.rooms.write_ticket(&self.ticket)
+        self.dirs.write_ticket(&self.ticket)
     }
 
     /// A failure with the cause that only the image and the engine together tell.
@@ -388,8 +389,8 @@ impl Starting {
                 self.place.owe(self.engine.endpoint(), &self.ticket.id);
             }
         }
-        let (rooms, run) = (self.rooms.clone(), self.ticket.run);
-        let _ = off_thread(move || rooms.clear(run)).await;
+        let (dirs, run) = (self.dirs.clone(), self.ticket.run);
+        let _ = off_thread(move || dirs.remove_after_failed_start(run)).await;
     }
 }
 
@@ -409,7 +410,7 @@ fn earlier_engine(launch: &Launch) -> Option<String> {
         return None;
     }
     let ticket = held::read_ticket(&launch.home).ok().filter(|ticket| ticket.id == launch.id)?;
-    Private::of(&ticket).endpoint
+    TicketData::of(&ticket).endpoint
 }
 
 /// Does what takes as long as a container wants it to beside the daemon's thread.

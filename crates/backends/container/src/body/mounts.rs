@@ -7,7 +7,7 @@ use wharf_model::{Code, Container, Failure, Mounted, MountedBy, Text, Volume};
 
 use crate::body::settled::Settled;
 use crate::body::sockets::canonical;
-use crate::rooms::Rooms;
+use crate::session_dirs::SessionDirs;
 use crate::shared_container::SharedContainer;
 
 /// Where a container has the holder and its room.
@@ -63,21 +63,21 @@ pub(crate) fn shown(made: &[Made], image: &[String]) -> Vec<Mounted> {
 /// All mounts of a session's container.
 pub(crate) fn all(
     holder: &Path,
-    rooms: &Rooms,
+    dirs: &SessionDirs,
     container: &Container,
     settled: &Settled,
     state: &Path,
 ) -> Result<Vec<Made>, Failure> {
     let mut mounts = vec![
         Made::ours(bind(holder, HOLDER, true)?, "the holder"),
-        Made::ours(bind(&rooms.room(), ROOM, false)?, "the holder's room"),
-        Made::ours(bind(&rooms.log(), LOG, false)?, "the session's log"),
+        Made::ours(bind(&dirs.room(), ROOM, false)?, "the holder's room"),
+        Made::ours(bind(&dirs.log(), LOG, false)?, "the session's log"),
     ];
-    if let Some(prompt) = rooms.prompt() {
+    if let Some(prompt) = dirs.prompt() {
         let target = utf8(&prompt)?;
         mounts.push(Made::ours(bind(&prompt, &target, true)?, "the prompt"));
     }
-    mounts.extend(asked_for(rooms, rooms.home(), container, settled, state)?);
+    mounts.extend(asked_for(dirs, dirs.home(), container, settled, state)?);
     Ok(mounts)
 }
 
@@ -93,13 +93,13 @@ pub(crate) fn of_shared(
         Made::ours(bind(holder, HOLDER, true)?, "the holder"),
         Made::ours(bind(&shared.rooms(), SHARED_ROOMS, false)?, "the rooms of all sessions in it"),
     ];
-    mounts.extend(asked_for(&Rooms::of(shared.dir()), shared.dir(), container, settled, state)?);
+    mounts.extend(asked_for(&SessionDirs::of(shared.dir()), shared.dir(), container, settled, state)?);
     Ok(mounts)
 }
 
 /// The mounts that a spec names.
 fn asked_for(
-    rooms: &Rooms,
+    dirs: &SessionDirs,
     home: &Path,
     container: &Container,
     settled: &Settled,
@@ -116,7 +116,7 @@ fn asked_for(
         // What the instance keeps there decides what runs on this host; a container must not see it by a detour.
         if let Ok(below) = canonical(state).strip_prefix(&sure.path) {
             let hidden = utf8(&Path::new(&target).join(below))?;
-            mounts.push(Made::ours(bind(&rooms.veil(state)?, &hidden, true)?, "hides wharf's own files"));
+            mounts.push(Made::ours(bind(&dirs.cover_dir(state)?, &hidden, true)?, "hides wharf's own files"));
         }
     }
     for part in settled.repository_parts(home)? {

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use wharf_boundary::{Dir, Kind, Look};
 use wharf_model::Failure;
 
-use crate::rooms::make;
+use crate::session_dirs::make_dir;
 
 /// The longest `.git`, `commondir` or `gitdir` file that is one.
 const MAX_POINTER_LEN: u64 = 8 << 10;
@@ -193,10 +193,10 @@ impl Repository {
                 repository.make_dir("logs", 0o755)?;
             }
             let (views, at) = (home.join(VIEWS), view(home, number));
-            make(&views, 0o700)?;
+            make_dir(&views, 0o700)?;
             // A container of an earlier run could write there.
             Dir::open(&views)?.remove_tree(number.to_string())?;
-            make(&at, 0o777)?;
+            make_dir(&at, 0o777)?;
             let whole = whole_at(number);
             for name in repository.names(MAX_NAMES)? {
                 let text = name.to_string_lossy();
@@ -204,12 +204,12 @@ impl Repository {
                     continue;
                 }
                 if WRITABLE.contains(&&*text) && is_dir(&repository, &text) {
-                    make(&at.join(&name), 0o777)?;
+                    make_dir(&at.join(&name), 0o777)?;
                 } else {
                     symlink(whole.join(&name), at.join(&name))?;
                 }
             }
-            make(&at.join("worktrees"), 0o777)?;
+            make_dir(&at.join("worktrees"), 0o777)?;
             packed_refs(&at, &whole)
         };
         furnish().map_err(|error| {
@@ -226,7 +226,7 @@ fn whole_at(number: usize) -> PathBuf {
 /// Packed references can be read and locked, and not be written.
 fn packed_refs(at: &Path, whole: &Path) -> io::Result<()> {
     let packed = at.join("packed");
-    make(&packed, 0o777)?;
+    make_dir(&packed, 0o777)?;
     symlink("packed/1", at.join("packed-refs"))?;
     for number in 1..MAX_GIT_LINKS {
         symlink((number + 1).to_string(), packed.join(number.to_string()))?;
@@ -236,7 +236,7 @@ fn packed_refs(at: &Path, whole: &Path) -> io::Result<()> {
     for taken in
         [packed.join(format!("{MAX_GIT_LINKS}.new")), at.join("packed-refs.new"), at.join("packed-refs.lock")]
     {
-        make(&taken, 0o755)?;
+        make_dir(&taken, 0o755)?;
     }
     Ok(())
 }

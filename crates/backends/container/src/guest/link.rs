@@ -15,7 +15,7 @@ use wharf_model::{Code, DiskUse, ExitRecord, Failure, Millis, NetworkUse, Offset
 use crate::engine::endpoint::Endpoint;
 use crate::engine::{Engine, QUERY_TIMEOUT};
 use crate::place::Place;
-use crate::private::Private;
+use crate::ticket_data::TicketData;
 
 /// A container that is passed through. Input, output and the end are the passing command's; signals, sizes and numbers are
 /// the engine's to answer.
@@ -27,7 +27,7 @@ pub(crate) struct GuestLink {
 /// The container, for the engine.
 struct Held {
     place: Arc<Place>,
-    private: Private,
+    data: TicketData,
 }
 
 impl GuestLink {
@@ -38,7 +38,7 @@ impl GuestLink {
         ticket: &Ticket,
         inner: Arc<dyn Connection>,
     ) -> Arc<dyn Connection> {
-        let guest = Arc::new(Held { place, private: Private::of(ticket) });
+        let guest = Arc::new(Held { place, data: TicketData::of(ticket) });
         if ticket.spec.tty {
             tokio::spawn(sizes(Arc::clone(&guest), ticket.spec.size.sane(), inner.status()));
         }
@@ -50,7 +50,7 @@ impl Held {
     async fn engine(&self) -> Result<(Engine, &str)> {
         let lost = || Failure::new(Code::Internal, "the ticket does not say which container it is");
         let (address, id) =
-            self.private.endpoint.clone().zip(self.private.container.as_deref()).ok_or_else(lost)?;
+            self.data.endpoint.clone().zip(self.data.container.as_deref()).ok_or_else(lost)?;
         Ok((self.place.engine_at(&Endpoint::named(address, "the session's ticket")).await?, id))
     }
 

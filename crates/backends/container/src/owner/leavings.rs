@@ -11,8 +11,8 @@ use wharf_boundary::Dir;
 use wharf_model::{SessionId, Ticket};
 
 use crate::place::Place;
-use crate::private::{Private, is_kept};
-use crate::rooms::Rooms;
+use crate::session_dirs::SessionDirs;
+use crate::ticket_data::{TicketData, is_kept};
 
 /// When it is tried to take a container away whose session is over.
 const REMOVE_RETRY_DELAYS: [Duration; 4] =
@@ -65,7 +65,9 @@ impl Place {
     /// session is over, no engine is asked.
     pub(crate) fn look_back(self: &Arc<Self>, tickets: &[Ticket]) {
         let is_over = |ticket: &&Ticket| {
-            ticket.spec.adopt.is_none() && !is_kept(ticket) && Rooms::of(ticket.dir.as_path()).has_record()
+            ticket.spec.adopt.is_none()
+                && !is_kept(ticket)
+                && SessionDirs::of(ticket.dir.as_path()).has_exit_record()
         };
         let over: Vec<Ticket> = tickets.iter().filter(is_over).cloned().collect();
         if self.looked_back.swap(true, Ordering::Relaxed) {
@@ -81,7 +83,7 @@ impl Place {
         let place = Arc::clone(self);
         tokio::spawn(async move {
             let engines: BTreeSet<Option<String>> =
-                over.iter().map(|ticket| Private::of(ticket).endpoint).collect();
+                over.iter().map(|ticket| TicketData::of(ticket).endpoint).collect();
             for address in engines {
                 let left = match place.left_at(address).await {
                     Ok(left) => left,
@@ -93,7 +95,7 @@ impl Place {
                 // Mostly none: a container goes with its session where somebody is there.
                 for ticket in over.iter().filter(|ticket| left.contains(&ticket.id)) {
                     // The record of an earlier run says nothing of this one.
-                    if Rooms::of(ticket.dir.as_path()).record(ticket.run).is_none() {
+                    if SessionDirs::of(ticket.dir.as_path()).exit_record(ticket.run).is_none() {
                         continue;
                     }
                     place.take_away(ticket).await;

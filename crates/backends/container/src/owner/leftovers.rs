@@ -13,9 +13,9 @@ use crate::engine::endpoint::Endpoint;
 use crate::owner::orphans::{self, Orphan, Verdict};
 use crate::owner::{container_name, has_mark};
 use crate::place::Place;
-use crate::private::Private;
 use crate::shared_container::membership;
 use crate::starting::off_thread;
+use crate::ticket_data::TicketData;
 
 #[async_trait]
 impl Keeper for Place {
@@ -62,7 +62,7 @@ impl Place {
             let homes = std::fs::read_dir(sessions).into_iter().flatten().flatten();
             let tickets = homes.filter_map(|home| held::read_ticket(&home.path()).ok());
             let own = tickets.filter(|ticket| ticket.backend == name);
-            own.filter_map(|ticket| Private::of(&ticket).endpoint).collect::<Vec<_>>()
+            own.filter_map(|ticket| TicketData::of(&ticket).endpoint).collect::<Vec<_>>()
         });
         all.extend(named.await?.into_iter().map(|address| (address, true)));
         Ok(all)

@@ -8,7 +8,7 @@ use wharf_model::SessionId;
 use crate::engine::Engine;
 use crate::engine::inspect::Listed;
 use crate::owner::{Owner, container_name, stays};
-use crate::rooms::Rooms;
+use crate::session_dirs::SessionDirs;
 
 /// States in which nothing of a container runs, in the words of either engine.
 const OVER: &[&str] = &["created", "configured", "exited", "stopped", "dead"];
@@ -66,7 +66,7 @@ fn judge(container: &Listed, session: &SessionId, sessions: &Path) -> Option<Ver
         (false, false) => Some(Verdict::Doubtful),
         (false, true) => Some(Verdict::Unknown),
         // A directory without an exit record may be a start that is under way.
-        (true, true) if Rooms::of(&home).has_record() => Some(Verdict::Ended),
+        (true, true) if SessionDirs::of(&home).has_exit_record() => Some(Verdict::Ended),
         (true, _) => None,
     }
 }
@@ -103,7 +103,7 @@ mod tests {
             judge(&serde_json::from_value(listed).unwrap(), &session, dir.path())
         };
         assert_eq!((judged("exited"), judged("running")), (Some(Verdict::Unknown), Some(Verdict::Doubtful)));
-        Rooms::of(&home).furnish(1, false).unwrap();
+        SessionDirs::of(&home).create(1, false).unwrap();
         assert_eq!(judged("exited"), None, "a start that is under way");
         let record = home.join("room/exit.json");
         std::fs::File::create(&record).unwrap().set_len(6 << 30).unwrap();

@@ -22,7 +22,7 @@ use super::container::{RemoteContainer, SOCKET};
 use super::exec_stream::{ExecInput, ExecOutput};
 use super::leftover_download;
 use crate::place::over;
-use crate::rooms::Rooms;
+use crate::session_dirs::SessionDirs;
 
 /// The first and the longest wait before the mirror connects again.
 const RETRY_BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
@@ -162,7 +162,7 @@ impl LogMirror {
     /// Writes the exit record and publishes the outcome.
     fn complete(&mut self, record: &ExitRecord) {
         let _ = self.log.mark(Mark::Time, micros());
-        Rooms::of(self.remote.home()).write_exit(record);
+        SessionDirs::of(self.remote.home()).write_exit(record);
         self.tell.send_replace(Outcome::Complete);
     }
 

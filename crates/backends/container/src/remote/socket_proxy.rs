@@ -20,8 +20,8 @@ use super::container::{RemoteContainer, SOCKET};
 use super::exec_stream::{ExecInput, ExecOutput};
 use super::log_mirror::{LogMirror, Outcome, StartRequest};
 use super::proxied_client::proxy_client;
-use crate::private::Private;
-use crate::rooms::Rooms;
+use crate::session_dirs::SessionDirs;
+use crate::ticket_data::TicketData;
 
 /// How many clients the proxy serves at once.
 const MAX_CLIENTS: usize = 64;
@@ -54,7 +54,9 @@ impl ProxyLock {
 
 /// Removes the lock's file once the session is over: nobody will start a proxy for it again.
 pub(crate) fn remove_lock_if_over(ticket: &Ticket) {
-    if Private::of(ticket).is_remote() && Rooms::of(ticket.dir.as_path()).record(ticket.run).is_some() {
+    if TicketData::of(ticket).is_remote()
+        && SessionDirs::of(ticket.dir.as_path()).exit_record(ticket.run).is_some()
+    {
         let _ = std::fs::remove_file(ticket.dir.as_path().join(ProxyLock::NAME));
     }
 }

@@ -26,12 +26,12 @@ const HOLDER_START_TIMEOUT: Duration = Duration::from_secs(60);
 impl Starting {
     /// Starts the session. The caller cleans up after a failure.
     pub(crate) async fn start_remote(&mut self) -> Result<Arc<dyn Connection>> {
-        self.rooms.create_remote()?;
+        self.dirs.create_remote()?;
         let home = self.ticket.dir.as_path().to_owned();
         let Some(lock) = ProxyLock::take(&home)? else {
             return Err(Failure::new(Code::Running, "an earlier run of the session is still being followed"));
         };
-        self.rooms.write_ticket(&self.ticket)?;
+        self.dirs.write_ticket(&self.ticket)?;
         // Keep the image's user: our uid means nothing on the remote host.
         let id = self.make(self.container.user.clone().unwrap_or_default(), false).await?;
         self.note_made(&id)?;
@@ -71,7 +71,7 @@ impl Starting {
 
     /// Where the log on this side ends, and the one in the container begins.
     pub(crate) fn log_end(&self) -> Result<Offset> {
-        let bounds = Reader::bounds(&self.rooms.log());
+        let bounds = Reader::bounds(&self.dirs.log());
         bounds.map(|(_, end)| end).map_err(|error| Failure::system("cannot read the session's log", &error))
     }
 
@@ -81,7 +81,7 @@ impl Starting {
         if let Some(secrets) = Upload::secrets(&self.container, &self.settled)? {
             remote.put(secrets).await?;
         }
-        if let Some(prompt) = Upload::prompt(self.rooms.prompt().as_deref())? {
+        if let Some(prompt) = Upload::prompt(self.dirs.prompt().as_deref())? {
             remote.put(prompt).await?;
         }
         Ok(())
@@ -106,7 +106,7 @@ impl Starting {
         (self.ticket.holder, self.ticket.command) = (None, None);
         self.ticket.started = started.started;
         self.ticket.scope = Scope { kind: ScopeKind::Namespace, dirs: Vec::new() };
-        self.rooms.write_ticket(&self.ticket)?;
+        self.dirs.write_ticket(&self.ticket)?;
         let first = held::first_status(0, self.ticket.spec.size, None);
         Ok(held::connect(self.ticket.dir.as_path().to_owned(), stream, first))
     }

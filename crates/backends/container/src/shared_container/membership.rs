@@ -15,18 +15,18 @@ use wharf_holder::reach;
 use wharf_local::held;
 use wharf_model::{Code, Failure, MadeContainer, Reason, ScopeKind, SessionId, Ticket};
 
-use crate::birth::{self, Birth, Expected};
 use crate::body::Plan;
 use crate::body::mounts;
-use crate::ear::Ear;
 use crate::engine::{Engine, QUERY_TIMEOUT};
+use crate::events_listener::EventsListener;
+use crate::holder_handshake::{self, ExpectedCaller, HolderHandshake};
 use crate::owner::Owner;
 use crate::place::Place;
-use crate::private::Private;
-use crate::rooms::Rooms;
+use crate::session_dirs::SessionDirs;
 use crate::shared_container::SharedContainer;
 use crate::shared_container::configuration::{SharedConfiguration, is_fingerprint};
 use crate::starting::{HOLDER_START_TIMEOUT, Starting, off_thread};
+use crate::ticket_data::TicketData;
 
 /// How often a wait checks that a started holder still runs.
 const HOLDER_POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -63,8 +63,8 @@ impl Starting {
         };
         off_thread(furnish).await?.map_err(failed)?;
         // Write into the room while no neighbour can reach it: later a neighbour could redirect every write.
-        let birth = Birth::expect(&home, other_user)?;
-        let ear = Ear::open(&home).map_err(failed)?;
+        let handshake = HolderHandshake::listen(&home, other_user)?;
+        let listener = EventsListener::open(&home).map_err(failed)?;
         self.record_container(&shared, None)?;
         let enter = {
             let (shared, home, id) = (shared.clone(), home.clone(), self.ticket.id.clone());
@@ -75,7 +75,7 @@ impl Starting {
         self.record_container(&shared, Some(container.clone()))?;
         let room = format!("{}/{}", mounts::SHARED_ROOMS, self.ticket.id);
         let mut command =
-            vec![mounts::HOLDER.to_owned(), "one".to_owned(), format!("{room}/{}", birth::SOCKET)];
+            vec![mounts::HOLDER.to_owned(), "one".to_owned(), format!("{room}/{}", holder_handshake::SOCKET)];
         command.extend(other_user.then(|| "shared".to_owned()));
         let exec = exec_detached(&self.engine, &container, command).await?;
         let expected = wait_for_exec(&self.engine, &exec).await?;
@@ -83,14 +83,14 @@ impl Starting {
         let called = tokio::time::timeout(HOLDER_START_TIMEOUT, async {
             tokio::select! {
                 biased;
-                called = birth.call(expected) => called.map_err(|error| Failure::system("cannot hear the holder", &error)),
+                called = handshake.accept_holder(expected) => called.map_err(|error| Failure::system("cannot hear the holder", &error)),
                 failure = wait_for_exec_end(&self.engine, &exec) => Err(failure),
             }
         });
         let (stream, holder) = called.await.map_err(|_| late())??;
         let frame = self.frame_in(&room, shared.dir())?;
         let connection = self.speak(stream, holder, &frame, ScopeKind::Walk).await?;
-        self.place.listen(ear, &self.ticket, &connection);
+        self.place.listen(listener, &self.ticket, &connection);
         Ok(connection)
     }
 
@@ -110,16 +110,16 @@ impl Starting {
     }
 
     fn record_container(&mut self, shared: &SharedContainer, container: Option<String>) -> Result<()> {
-        let private = Private {
+        let data = TicketData {
             shared: Some(shared.fingerprint().to_owned()),
-            ..Private::at(self.engine.endpoint(), container)
+            ..TicketData::at(self.engine.endpoint(), container)
         };
-        self.ticket.private = Some(private.text());
-        self.ticket.spec.made = private.container.map(|id| {
+        self.ticket.private = Some(data.text());
+        self.ticket.spec.made = data.container.map(|id| {
             let engine = self.engine.endpoint().address.clone();
             Box::new(MadeContainer { id, name: shared.name(), engine, kept: false })
         });
-        self.rooms.write_ticket(&self.ticket)
+        self.dirs.write_ticket(&self.ticket)
     }
 
     /// The id of the shared container: the one that runs, or a new one.
@@ -161,7 +161,7 @@ impl Starting {
             user,
             other_user,
             remote: false,
-            birth: birth::SOCKET,
+            handshake_socket: holder_handshake::SOCKET,
         };
         let mut body = plan.body()?;
         body.cmd = Some(vec!["keep".to_owned()]);
@@ -172,8 +172,8 @@ impl Starting {
     }
 
     pub(crate) async fn undo_shared(&self) {
-        let private = Private::of(&self.ticket);
-        let Some(fingerprint) = private.shared else { return };
+        let data = TicketData::of(&self.ticket);
+        let Some(fingerprint) = data.shared else { return };
         let place = &self.place;
         let _turn = place.sharing_turn.lock().await;
         let shared = SharedContainer::of(&place.options.state, &fingerprint);
@@ -193,9 +193,9 @@ impl Starting {
 impl Place {
     /// Takes a session that is over out of its shared container, and removes the container with its last session.
     pub(crate) async fn leave_shared(&self, ticket: &Ticket) -> Result<()> {
-        let (home, private) = (ticket.dir.as_path(), Private::of(ticket));
-        let Some(fingerprint) = private.shared else { return Ok(()) };
-        let over = || Rooms::of(home).record(ticket.run).is_some() || !holder_may_live(ticket);
+        let (home, data) = (ticket.dir.as_path(), TicketData::of(ticket));
+        let Some(fingerprint) = data.shared else { return Ok(()) };
+        let over = || SessionDirs::of(home).exit_record(ticket.run).is_some() || !holder_may_live(ticket);
         if !over() {
             return Err(Failure::new(Code::Running, "the session's holder still lives"));
         }
@@ -233,7 +233,7 @@ impl Place {
         if let Err(failure) = end.await {
             tracing::warn!(session = %ticket.id, %failure, "a start that took too long left its room");
         }
-        let fingerprint = Private::of(ticket).shared.unwrap_or_default();
+        let fingerprint = TicketData::of(ticket).shared.unwrap_or_default();
         let (shared, ticket) = (SharedContainer::of(&self.options.state, &fingerprint), ticket.clone());
         let forget = move || shared.undo_room(ticket.dir.as_path(), &ticket.id, ticket.run);
         let _ = off_thread(forget).await;
@@ -256,14 +256,14 @@ async fn exec_detached(engine: &Engine, container: &str, command: Vec<String>) -
 
 /// Waits until the engine names the process of a further program on this host. Neighbours in the same container could
 /// pose as it.
-async fn wait_for_exec(engine: &Engine, id: &str) -> Result<Expected> {
+async fn wait_for_exec(engine: &Engine, id: &str) -> Result<ExpectedCaller> {
     let until = tokio::time::Instant::now() + HOLDER_START_TIMEOUT;
     loop {
         let found =
             engine.within(QUERY_TIMEOUT, "inspect of an exec", engine.docker.inspect_exec(id)).await?;
         let pid = found.pid.and_then(|pid| i32::try_from(pid).ok()).filter(|pid| *pid > 0);
         match (pid, found.running) {
-            (Some(pid), _) => return Ok(Expected::Beside(pid)),
+            (Some(pid), _) => return Ok(ExpectedCaller::Beside(pid)),
             // It runs, but the engine does not know its number yet.
             (None, Some(true)) if tokio::time::Instant::now() < until => {
                 tokio::time::sleep(EXEC_POLL_INTERVAL).await;
@@ -337,7 +337,7 @@ fn return_rooms(sessions: &Path, shared: &SharedContainer, all: bool) -> Result<
         let name = entry.file_name();
         let Some(id) = name.to_str().and_then(|name| name.parse::<SessionId>().ok()) else { continue };
         let home = entry.path();
-        if all || Rooms::of(&home).has_record() {
+        if all || SessionDirs::of(&home).has_exit_record() {
             shared
                 .move_room_out(&home, &id)
                 .map_err(|error| Failure::system("cannot take a room back", &error))?;
@@ -352,7 +352,7 @@ fn is_used(sessions: &Path, fingerprint: &str) -> bool {
     entries.flatten().any(|entry| {
         let is_session = entry.file_name().to_str().is_some_and(|name| name.parse::<SessionId>().is_ok());
         let Some(ticket) = held::read_ticket(&entry.path()).ok().filter(|_| is_session) else { return false };
-        Private::of(&ticket).shared.as_deref() == Some(fingerprint)
+        TicketData::of(&ticket).shared.as_deref() == Some(fingerprint)
             && held::read_exit(&entry.path(), ticket.run).is_none()
             && holder_may_live(&ticket)
     })

@@ -1,15 +1,15 @@
-//! What is run in a container.
+//! Decides which command runs in a container.
 
 use wharf_model::{Container, Text};
 
 use crate::image::Image;
 
-/// What is run where neither the caller nor the image names a command.
+/// The command where neither the caller nor the image names one.
 const SHELL: &str = "/bin/sh";
 
-/// What is run: what was named, or else what the image says, or else a shell. An entry point of the caller's own stands
-/// before what was named, and in the place of all that the image says.
-pub(crate) fn of(container: &Container, image: &Image, named: Vec<Text>) -> Vec<Text> {
+/// The caller's command, or else the image's, or else a shell. The caller's entry point precedes the caller's
+/// command, and replaces all that the image says.
+pub(crate) fn command_line(container: &Container, image: &Image, named: Vec<Text>) -> Vec<Text> {
     let words = match (container.image_command, &container.entrypoint) {
         (true, None) => image.command.clone(),
         (true, Some(_)) => Vec::new(),
@@ -33,11 +33,11 @@ mod tests {
             let container =
                 Container { image_command, entrypoint: entrypoint.map(Text::from), ..Container::of("a") };
             let named = named.iter().map(|word| Text::from(*word)).collect();
-            let words = of(&container, &image(own), named);
+            let words = command_line(&container, &image(own), named);
             words.iter().map(|word| word.lossy().into_owned()).collect::<Vec<_>>()
         };
         assert_eq!(run(true, None, &["/entry", "serve"], &[]), ["/entry", "serve"]);
-        // What an earlier start filled in says nothing of what the image says now.
+        // The command that an earlier start took from the image does not count.
         assert_eq!(run(true, None, &["/entry", "serve"], &["old"]), ["/entry", "serve"]);
         assert_eq!(run(true, None, &[], &[]), ["/bin/sh"]);
         assert_eq!(run(false, None, &["/entry", "serve"], &["ls"]), ["ls"]);

@@ -1,4 +1,4 @@
-//! What a ticket keeps of a container.
+//! What a ticket says about the session's container.
 
 use serde::{Deserialize, Serialize};
 use wharf_holder::wire::Through;
@@ -6,18 +6,18 @@ use wharf_model::Ticket;
 
 use crate::engine::endpoint::Endpoint;
 
-/// Where the container is. The engine that is the default today may be another one tomorrow.
+/// Where the container is. The engine is named because today's default may not be tomorrow's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Private {
+pub(crate) struct TicketData {
     /// The engine's address.
     pub(crate) endpoint: Option<String>,
-    /// The engine's own id of it.
+    /// The engine's id of the container.
     pub(crate) container: Option<String>,
     /// The fingerprint of a container that several sessions share. The name on disk is older.
     #[serde(rename = "berth", skip_serializing_if = "Option::is_none")]
     pub(crate) shared: Option<String>,
-    /// What its holder knows of a container that is somebody else's.
+    /// What the holder knows about a container that somebody else started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) through: Option<Through>,
 }
@@ -27,14 +27,14 @@ pub(crate) fn is_kept(ticket: &Ticket) -> bool {
     ticket.spec.container.as_ref().is_some_and(|container| container.keep)
 }
 
-impl Private {
-    /// What a ticket says.
+impl TicketData {
+    /// Reads a ticket's data. A ticket without any has the default.
     pub(crate) fn of(ticket: &Ticket) -> Self {
         let text = ticket.private.as_deref().unwrap_or_default();
         serde_json::from_str(text).unwrap_or_default()
     }
 
-    /// A container that is yet to be made, or has been.
+    /// The data of a container that is about to be made (without an id), or was made.
     pub(crate) fn at(endpoint: &Endpoint, container: Option<String>) -> Self {
         Self { endpoint: Some(endpoint.address.clone()), container, shared: None, through: None }
     }
@@ -44,7 +44,7 @@ impl Private {
         self.endpoint.as_deref().is_some_and(|address| Endpoint::named(address, "").is_remote())
     }
 
-    /// For a ticket.
+    /// The text for a ticket.
     pub(crate) fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn tickets_keep_the_names_that_they_have_on_disk() {
         let json = r#"{"endpoint":"unix:///x","container":"c","berth":"f"}"#;
-        let data: Private = serde_json::from_str(json).unwrap();
+        let data: TicketData = serde_json::from_str(json).unwrap();
         assert_eq!(data.shared.as_deref(), Some("f"));
         assert_eq!(data.text(), json);
     }

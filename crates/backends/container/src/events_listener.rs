@@ -1,7 +1,7 @@
-//! What listens in a session's room for what its processes tell, and hands it to the daemon.
+//! Listens in a session's room for the events that its processes report, and relays them to the daemon.
 //!
-//! The daemon's own socket is out of a container's reach, and its processes are nobody that this host knows. Whoever speaks in
-//! a room speaks for its session, and for no other: the room says which one it is, not the speaker.
+//! The daemon's own socket is out of a container's reach, and the daemon could not tell which session a process in a
+//! container belongs to. The room tells: whoever speaks in it speaks for its session and no other.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,40 +16,40 @@ use wharf_boundary::SessionDir;
 use wharf_local::Speech;
 use wharf_model::{Text, Ticket};
 
-use crate::birth;
-use crate::rooms::ROOM;
+use crate::holder_handshake;
+use crate::session_dirs::ROOM;
 
 /// The socket's name in the room.
 const NAME: &str = "events";
-/// The variable that has its path.
+/// The variable with the socket's path.
 const VARIABLE: &str = "WHARF_EVENTS";
-/// How many of one session may speak at once. Further ones are closed at once.
+/// How many processes of one session may be connected at once. Further ones are disconnected.
 const MAX_SPEAKERS: usize = 16;
-/// How long nobody is heard after nobody could be.
+/// How long the listener pauses after `accept` failed.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// A socket in a room.
-pub(crate) struct Ear {
+/// A listening socket in a room.
+pub(crate) struct EventsListener {
     listener: UnixListener,
 }
 
-impl Ear {
-    /// Listens in the room of the session in a directory. One that another daemon left is replaced.
+impl EventsListener {
+    /// Listens in the room of the session in a directory. Replaces the socket that another daemon left.
     pub(crate) fn open(home: &Path) -> io::Result<Self> {
         let session = SessionDir::open(home)?;
-        // Without one the session's own directory would be taken for it.
+        // Without a room, the session's own directory would be taken for it.
         if session.own().kind(ROOM)?.is_none() {
             return Err(io::ErrorKind::NotFound.into());
         }
         let room = session.room()?;
         let (_, mode) = room.owner()?;
-        let listener = birth::listen(home, session.own(), &room, NAME, mode & 0o777)?;
+        let listener = holder_handshake::listen_in_room(home, session.own(), &room, NAME, mode & 0o777)?;
         Ok(Self { listener })
     }
 
-    /// Hands on what is told until the session is over. `state` is the instance's directory, with the daemon's socket.
-    pub(crate) async fn listen(self, ticket: Ticket, state: PathBuf, mut status: watch::Receiver<Status>) {
-        let speech = Arc::new(Speech::of(&ticket, state));
+    /// Relays events until the session is over. `state` is the instance's directory, with the daemon's socket.
+    pub(crate) async fn run(self, ticket: Ticket, state: PathBuf, mut status: watch::Receiver<Status>) {
+        let relay = Arc::new(Speech::of(&ticket, state));
         let mut speakers = JoinSet::new();
         let over = async { drop(status.wait_for(|status| status.exit.is_some() || status.broken).await) };
         tokio::pin!(over);
@@ -60,7 +60,7 @@ impl Ear {
                 accepted = self.listener.accept() => match accepted {
                     Ok((speaker, _)) => speaker,
                     Err(error) => {
-                        // Out of descriptors, most likely: that passes.
+                        // Most likely out of descriptors, which passes.
                         tracing::warn!(session = %ticket.id, %error, "its container is not heard for now");
                         tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
                         continue;
@@ -68,20 +68,19 @@ impl Ear {
                 },
             };
             if speakers.len() < MAX_SPEAKERS {
-                let speech = Arc::clone(&speech);
-                speakers.spawn(async move { speech.hand_on(speaker).await });
+                let relay = Arc::clone(&relay);
+                speakers.spawn(async move { relay.hand_on(speaker).await });
             } else {
                 drop(speaker);
-                // Whoever calls all the time is not listened to all the time.
+                // Slow down a process that connects in a loop.
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }
     }
 }
 
-/// Has a command in a container speak into its room, where it would have spoken to the daemon. On another host there is
-/// none.
-pub(crate) fn aim(env: &mut Vec<(Text, Text)>, room: Option<&str>) {
+/// Points the variable of the events socket at the room's. Removes it where there is no room, on another host.
+pub(crate) fn set_events_path(env: &mut Vec<(Text, Text)>, room: Option<&str>) {
     match room {
         Some(room) => {
             for (_, value) in env.iter_mut().filter(|(name, _)| name.as_bytes() == VARIABLE.as_bytes()) {
@@ -115,12 +114,12 @@ mod tests {
         fs::set_permissions(&precious, Permissions::from_mode(0o600)).unwrap();
         std::os::unix::fs::symlink(&precious, room.join(NAME)).unwrap();
         fs::rename(&room, dir.path().join("away")).unwrap();
-        assert_eq!(Ear::open(&home).err().unwrap().kind(), io::ErrorKind::NotFound);
+        assert_eq!(EventsListener::open(&home).err().unwrap().kind(), io::ErrorKind::NotFound);
         fs::rename(dir.path().join("away"), &room).unwrap();
-        let first = Ear::open(&home).unwrap();
+        let first = EventsListener::open(&home).unwrap();
         fs::remove_file(room.join(NAME)).unwrap();
         fs::create_dir_all(room.join(NAME).join("full")).unwrap();
-        let again = Ear::open(&home).unwrap();
+        let again = EventsListener::open(&home).unwrap();
         drop(first);
         let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&room.join(NAME)), mode(&precious)), (0o700, 0o600));
@@ -135,8 +134,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().join("s");
         fs::create_dir_all(home.join("room")).unwrap();
-        let _ear = Ear::open(&home).unwrap();
-        let _birth = birth::Birth::expect(&home, true).unwrap();
+        let _listener = EventsListener::open(&home).unwrap();
+        let _handshake = holder_handshake::HolderHandshake::listen(&home, true).unwrap();
         let (null, bytes) = (fs::File::open("/dev/null").unwrap(), [io::IoSlice::new(b"x")]);
         let (one, other) = UnixStream::pair().unwrap();
         wharf_boundary::take_descriptors(&other, false);
@@ -145,7 +144,7 @@ mod tests {
             eprintln!("left out: this kernel refuses no descriptors (Linux 6.16 does)");
             return;
         }
-        for name in [NAME, birth::SOCKET] {
+        for name in [NAME, holder_handshake::SOCKET] {
             let caller = UnixStream::connect(home.join("room").join(name)).await.unwrap();
             assert_eq!(send(&caller).unwrap_err().kind(), io::ErrorKind::PermissionDenied, "{name}");
         }
@@ -157,10 +156,10 @@ mod tests {
         let daemon = UnixListener::bind(dir.path().join(Home::EVENTS_SOCKET)).unwrap();
         let home = dir.path().join("s");
         fs::create_dir_all(home.join("room")).unwrap();
-        let ear = Ear::open(&home).unwrap();
+        let listener = EventsListener::open(&home).unwrap();
         let (tell, status) = watch::channel(Status::default());
         let ticket: Ticket = ticket(&home);
-        let task = tokio::spawn(ear.listen(ticket, dir.path().to_owned(), status));
+        let task = tokio::spawn(listener.run(ticket, dir.path().to_owned(), status));
         let mut speakers = Vec::new();
         for _ in 0..3 * MAX_SPEAKERS {
             speakers.push(UnixStream::connect(home.join("room").join(NAME)).await.unwrap());
@@ -200,12 +199,12 @@ mod tests {
     #[test]
     fn only_the_variable_is_changed_and_only_where_it_is() {
         let mut env = vec![("A".into(), "1".into()), ("WHARF_EVENTS".into(), "/host".into())];
-        aim(&mut env, Some("/run/wharf/room"));
+        set_events_path(&mut env, Some("/run/wharf/room"));
         assert_eq!(
             env,
             [("A".into(), "1".into()), ("WHARF_EVENTS".into(), Text::from("/run/wharf/room/events"))]
         );
-        aim(&mut env, None);
+        set_events_path(&mut env, None);
         assert_eq!(env, [("A".into(), "1".into())]);
     }
 }

@@ -1,8 +1,8 @@
-//! The first word with the holder in a container: it calls us, and is told what to start.
+//! The handshake with a new holder in a container: the holder connects to us, and gets its start request.
 //!
-//! Whoever is told what to start sees its variables, and is believed to be the session from then on. In a container that
-//! sessions share, a neighbour can come to the socket before the holder does. So a caller is asked who it is, by the kernel
-//! and not by its word, and one who is not the holder is let go while the wait goes on.
+//! Whoever gets the start request sees the session's variables, and counts as the session from then on. In a shared
+//! container a neighbour can connect before the holder does. So the kernel says who a caller is, not the caller; one
+//! that is not the holder is disconnected, and the wait goes on.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -16,37 +16,37 @@ use wharf_holder::linux::{self, proc};
 use wharf_holder::wire::{Duplicate, Started};
 use wharf_model::{Failure, ProcessIdentity};
 
-use crate::rooms::ROOM;
+use crate::session_dirs::ROOM;
 
-/// The name of the socket that a holder calls.
+/// The name of the socket that a holder connects to. The name on disk is older.
 pub(crate) const SOCKET: &str = "birth";
 
-/// How many others than the holder may call before it is given up.
-const MAX_STRANGERS: u32 = 1024;
+/// How many callers other than the holder are disconnected before the start fails.
+const MAX_OTHER_CALLERS: u32 = 1024;
 
-/// Somebody who waits for a holder's call.
-pub(crate) struct Birth {
+/// A socket that waits for a new holder.
+pub(crate) struct HolderHandshake {
     listener: UnixListener,
-    /// The room, held: in a container it may get another name, and another room its name.
+    /// The room, held open: a container may rename it, and give another directory its name.
     room: Dir,
 }
 
-/// Whom the caller must be.
+/// Who the caller must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expected {
-    /// The first process of a container, in which nobody else is yet.
+pub(crate) enum ExpectedCaller {
+    /// The first process of a container that is not shared.
     First,
-    /// The process that the engine started in a container with others, by the number that it has for the engine.
+    /// The process that the engine started in a shared container, by the engine's number of it.
     Beside(i32),
 }
 
-impl Birth {
-    /// Waits in the room that the holder will have. Nobody but us has seen that room yet.
-    pub(crate) fn expect(home: &Path, other_user: bool) -> Result<Self, Failure> {
+impl HolderHandshake {
+    /// Listens in the room that the holder will have. Nobody but us has seen that room yet.
+    pub(crate) fn listen(home: &Path, other_user: bool) -> Result<Self, Failure> {
         let listen = || -> io::Result<Self> {
             let own = Dir::open(home)?;
             let room = own.dir(ROOM)?;
-            let listener = listen(home, &own, &room, SOCKET, if other_user { 0o777 } else { 0o700 })?;
+            let listener = listen_in_room(home, &own, &room, SOCKET, if other_user { 0o777 } else { 0o700 })?;
             Ok(Self { listener, room })
         };
         listen().map_err(|error| {
@@ -54,13 +54,17 @@ impl Birth {
         })
     }
 
-    /// The holder's call, and who it is on this host. After it nobody else is listened to. The caller sets the deadline.
-    pub(crate) async fn call(&self, expected: Expected) -> io::Result<(UnixStream, Option<ProcessIdentity>)> {
-        for _ in 0..MAX_STRANGERS {
+    /// Accepts the holder, and returns who it is on this host. Nobody can connect afterwards. The caller sets the
+    /// deadline.
+    pub(crate) async fn accept_holder(
+        &self,
+        expected: ExpectedCaller,
+    ) -> io::Result<(UnixStream, Option<ProcessIdentity>)> {
+        for _ in 0..MAX_OTHER_CALLERS {
             let (stream, _) = self.listener.accept().await?;
-            match proven(&stream, expected)? {
+            match verify_caller(&stream, expected)? {
                 Ok(holder) => {
-                    // It tells by one who its command is.
+                    // The holder passes a pidfd of its command.
                     take_descriptors(&stream, true);
                     let _ = self.room.remove(SOCKET);
                     return Ok((stream, holder));
@@ -72,58 +76,60 @@ impl Birth {
     }
 }
 
-/// Who a caller is on this host, where that can be told, or why it is not the one who is expected.
-fn proven(
+/// Identifies a caller on this host as far as possible, or says why it is not the expected one.
+fn verify_caller(
     stream: &UnixStream,
-    expected: Expected,
+    expected: ExpectedCaller,
 ) -> io::Result<Result<Option<ProcessIdentity>, &'static str>> {
-    // One without a number is in no namespace that we see: that of an engine which has one to itself.
+    // A caller without a number is in a namespace that we cannot see: the engine has one of its own.
     let pid = Some(Peer::of(stream)?.pid).filter(|pid| *pid > 0);
     let known = pid.and_then(identity);
     match (expected, pid) {
-        (Expected::First, Some(pid)) if Caller::of(pid).is_some_and(|caller| !caller.is_first()) => {
+        (ExpectedCaller::First, Some(pid)) if Caller::of(pid).is_some_and(|caller| !caller.is_first()) => {
             return Ok(Err("it is not the container's first process"));
         }
-        (Expected::Beside(started), Some(pid))
+        (ExpectedCaller::Beside(started), Some(pid))
             if !Caller::of(pid).is_some_and(|caller| caller.was_started_as(started)) =>
         {
             return Ok(Err("it is not the process that the engine started"));
         }
-        (Expected::Beside(_), None) => {
+        (ExpectedCaller::Beside(_), None) => {
             let why = "the engine's processes are not seen from here, and others are in the same container";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
         _ => {}
     }
-    // The number may be another's by now: the process that called must be there still, after it was looked at.
+    // The number may be reused by now: check that the process that called still exists, after it was looked at.
     if Peer::pidfd(stream).is_some_and(|pidfd| proc::ends(&pidfd, Duration::ZERO)) {
         return Ok(Err("it has gone already"));
     }
     Ok(Ok(known))
 }
 
-/// A process as `/proc` has it: the numbers that it has, from our namespace inwards, and how many its parent has.
+/// A process as `/proc` shows it: its number in each namespace from ours inwards, and in how many its parent has one.
 struct Caller {
     numbers: Vec<i32>,
     parent_depth: usize,
 }
 
 impl Caller {
-    /// None where nothing can be seen of it.
+    /// None where the process cannot be seen.
     fn of(pid: i32) -> Option<Self> {
         let (numbers, parent) = numbers(pid)?;
-        let parent_depth = numbers_of_parent(parent);
+        let parent_depth = parent_depth_of(parent);
         Some(Self { numbers, parent_depth })
     }
 
-    /// Whether it is the first one of its namespace. With one number it shares ours, as an engine may be told to have it.
+    /// Whether it is the first process of its namespace. With a single number it shares ours, as an engine can be
+    /// configured.
     fn is_first(&self) -> bool {
         self.numbers.len() == 1 || self.numbers.last() == Some(&1)
     }
 
-    /// Whether an engine started it in a container, and knows it by this number. The engine may have a namespace between ours
-    /// and the container's. Its number alone would be a neighbour's in another namespace: but whatever a neighbour starts
-    /// has its parent in the container, and what an engine starts there has it outside.
+    /// Whether an engine started it in a container, and knows it by this number. The engine may have a namespace
+    /// between ours and the container's, so the number alone could be a neighbour's in another namespace. But a
+    /// process that a neighbour starts has its parent inside the container, and one that the engine starts has its
+    /// parent outside.
     fn was_started_as(&self, started: i32) -> bool {
         match self.numbers.as_slice() {
             [only] => *only == started,
@@ -133,7 +139,7 @@ impl Caller {
     }
 }
 
-/// The numbers of a process, and its parent's.
+/// The numbers of a process, and its parent's number.
 fn numbers(pid: i32) -> Option<(Vec<i32>, i32)> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
@@ -141,28 +147,34 @@ fn numbers(pid: i32) -> Option<(Vec<i32>, i32)> {
     Some((numbers, field("PPid:")?.trim().parse().ok()?))
 }
 
-/// How many numbers a parent has: none where it is above all that we see.
-fn numbers_of_parent(pid: i32) -> usize {
+/// How many numbers a parent has: none where it is outside of all that we see.
+fn parent_depth_of(pid: i32) -> usize {
     if pid == 0 { 0 } else { numbers(pid).map_or(usize::MAX, |(numbers, _)| numbers.len()) }
 }
 
-/// Listens at a name in a room. The socket is made in the session's own directory and renamed into its place: a container
-/// writes in its room, and might lead us elsewhere there.
-pub(crate) fn listen(home: &Path, own: &Dir, room: &Dir, name: &str, mode: u32) -> io::Result<UnixListener> {
+/// Listens at a name in a room. Binds the socket in the session's own directory and renames it into the room: a
+/// container could redirect a bind in its room.
+pub(crate) fn listen_in_room(
+    home: &Path,
+    own: &Dir,
+    room: &Dir,
+    name: &str,
+    mode: u32,
+) -> io::Result<UnixListener> {
     let made = format!("{name}.new");
     own.remove(&made)?;
     let listener = linux::bind(&home.join(&made))?;
     take_descriptors(&listener, false);
     listener.set_nonblocking(true)?;
     rustix::fs::chmodat(own, made.as_str(), Mode::from_raw_mode(mode), AtFlags::empty())?;
-    // A directory in its place could not be replaced.
+    // A rename cannot replace a directory.
     room.remove_tree(name)?;
     own.rename(&made, room, name)?;
     UnixListener::from_std(listener)
 }
 
-/// Who a command is on this host: what its holder knows is its number in the container.
-pub(crate) fn command(started: &Started, descriptors: &[OwnedFd]) -> Option<ProcessIdentity> {
+/// Identifies a command on this host: its holder knows only its number in the container.
+pub(crate) fn command_identity(started: &Started, descriptors: &[OwnedFd]) -> Option<ProcessIdentity> {
     let at = started.descriptors.iter().position(|kind| *kind == Duplicate::Command)?;
     let fd = descriptors.get(at)?.as_raw_fd();
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;

@@ -1,4 +1,4 @@
-//! Containers that stay after their end: the next run of their session goes on in them.
+//! Containers that stay after their end, so that the next run of their session continues in them.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::engine::Engine;
 use crate::engine::inspect::Found;
 use crate::owner::container_name;
 use crate::place::Place;
-use crate::rooms::Rooms;
+use crate::session_dirs::SessionDirs;
 
-/// How long a holder that has told its end may take to go.
+/// How long a holder may take to exit once it has written its exit record.
 const HOLDER_EXIT_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// The container of an earlier run, where this one is to go on in it. One that is gone is made anew.
-pub(crate) async fn earlier(
+/// The kept container of an earlier run; none where the session keeps none, or it is gone.
+pub(crate) async fn find_earlier(
     place: &Place,
     engine: &Engine,
     container: &Container,
@@ -40,8 +40,8 @@ pub(crate) async fn earlier(
     Ok(found.filter(|found| owner.owns(found, &launch.id)))
 }
 
-/// Sees to it that a container which was kept does not run: its holder may be about to go.
-pub(crate) async fn still(engine: &Engine, found: &Found) -> Result<()> {
+/// Waits until a kept container has stopped, and kills it if its holder does not exit in time.
+pub(crate) async fn ensure_stopped(engine: &Engine, found: &Found) -> Result<()> {
     if !found.state.running {
         return Ok(());
     }
@@ -52,17 +52,17 @@ pub(crate) async fn still(engine: &Engine, found: &Found) -> Result<()> {
 }
 
 impl Place {
-    /// Ends what runs in the container of a session that is over, and leaves it there.
-    pub(crate) async fn quieten(&self, ticket: &Ticket) -> Result<()> {
-        // It may have been started again meanwhile, in the same container.
+    /// Stops the container of a session that is over, and keeps it.
+    pub(crate) async fn stop_kept_container(&self, ticket: &Ticket) -> Result<()> {
+        // The session may have been started again meanwhile, in the same container.
         if held::read_ticket(ticket.dir.as_path()).is_ok_and(|newest| newest.run > ticket.run) {
             return Ok(());
         }
         let (engine, found) = self.find(ticket).await?;
         let Some(found) = found.filter(|found| found.state.running) else { return Ok(()) };
-        if Rooms::of(ticket.dir.as_path()).record(ticket.run).is_none() {
+        if SessionDirs::of(ticket.dir.as_path()).exit_record(ticket.run).is_none() {
             return Err(Failure::new(Code::Running, "the session's container still runs"));
         }
-        still(&engine, &found).await
+        ensure_stopped(&engine, &found).await
     }
 }
