@@ -13,13 +13,13 @@ use wharf_backend::{
 use wharf_local::held;
 use wharf_model::{Capabilities, Code, EngineVariables, Failure, Home, Spec, Ticket};
 
+use crate::containers::Containers;
 use crate::engine::endpoint::{Endpoint, Flavour};
 use crate::events_listener::EventsListener;
 use crate::guest::Guests;
-use crate::place::Place;
 use crate::remote::ProxyLock;
 use crate::session_dirs::SessionDirs;
-use crate::starting::Starting;
+use crate::session_start::SessionStart;
 use crate::ticket_data::{TicketData, is_kept};
 
 /// How long a holder may take to say who it is.
@@ -58,42 +58,43 @@ impl Options {
 
 /// Sessions in containers.
 pub struct ContainerBackend {
-    place: Arc<Place>,
+    containers: Arc<Containers>,
     guests: Guests,
 }
 
 impl ContainerBackend {
     /// The backend. No engine is asked before a session needs it.
     pub fn new(options: Options) -> Self {
-        let place = Arc::new(Place::new(options));
-        Self { guests: Guests::new(Arc::clone(&place)), place }
+        let containers = Arc::new(Containers::new(options));
+        Self { guests: Guests::new(Arc::clone(&containers)), containers }
     }
 
     /// Takes the container away once its session is over, whoever ended it. Until then nothing is asked of the engine.
-    fn tidy(&self, ticket: &Ticket, mut status: watch::Receiver<Status>) {
-        let (place, ticket) = (Arc::clone(&self.place), ticket.clone());
+    fn remove_when_over(&self, ticket: &Ticket, mut status: watch::Receiver<Status>) {
+        let (containers, ticket) = (Arc::clone(&self.containers), ticket.clone());
         let endpoint = TicketData::of(&ticket).endpoint;
-        let post = endpoint
-            .map(|address| place.sentry.listen(&place, Endpoint::named(address, "the session's ticket")));
+        let subscription = endpoint.map(|address| {
+            containers.pause_events.watch(&containers, Endpoint::named(address, "the session's ticket"))
+        });
         tokio::spawn(async move {
             let over = status.wait_for(|status| status.exit.is_some() || status.broken).await;
-            drop(post);
+            drop(subscription);
             if !over.is_ok_and(|status| status.exit.is_some()) {
                 return;
             }
             // What its container wrote is read now, and not again.
             let _ = SessionDirs::of(ticket.dir.as_path()).exit_record(ticket.run);
             if !is_kept(&ticket) {
-                place.take_away(&ticket).await;
+                containers.remove_with_retries(&ticket).await;
             }
         });
     }
 
     /// What became of a session whose holder is silent. The container of one that is over is taken away.
-    async fn look(&self, ticket: &Ticket, why: &str) -> Result<Adoption> {
-        let found = self.place.look(ticket, why).await?;
+    async fn end_of_silent(&self, ticket: &Ticket, why: &str) -> Result<Adoption> {
+        let found = self.containers.ask_engine(ticket, why).await?;
         if matches!(found, Adoption::Ended(_) | Adoption::Lost) {
-            self.place.clear_up(ticket);
+            self.containers.remove_in_background(ticket);
         }
         Ok(found)
     }
@@ -104,8 +105,8 @@ impl ContainerBackend {
     /// proxy's lock is gone, and that engine is not asked again.
     fn remove_ended_remote(&self, ticket: &Ticket) {
         if TicketData::of(ticket).is_remote() && ticket.dir.as_path().join(ProxyLock::NAME).exists() {
-            let (place, ticket) = (Arc::clone(&self.place), ticket.clone());
-            tokio::spawn(async move { place.take_away(&ticket).await });
+            let (containers, ticket) = (Arc::clone(&self.containers), ticket.clone());
+            tokio::spawn(async move { containers.remove_with_retries(&ticket).await });
         }
     }
 }
@@ -119,14 +120,14 @@ impl ContainerBackend {
             detail: failure.message,
             hint: failure.hint,
         };
-        let holder = &self.place.options.holder;
+        let holder = &self.containers.options.holder;
         if !holder.is_file() {
             let message = format!("the holder {} is not there", holder.display());
             let hint = "install wharf-holder beside wharf, or name it by WHARF_HOLDER";
             return unavailable(Failure::new(Code::Unavailable, message).hint(hint));
         }
         let asked = async {
-            let engine = self.place.engine_of(caller).await?;
+            let engine = self.containers.engine_of(caller).await?;
             let version = engine.version().await?;
             Ok::<_, Failure>((engine, version))
         };
@@ -145,7 +146,7 @@ impl ContainerBackend {
 #[async_trait]
 impl Backend for ContainerBackend {
     fn name(&self) -> &'static str {
-        self.place.options.flavour.name()
+        self.containers.options.flavour.name()
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -185,21 +186,21 @@ impl Backend for ContainerBackend {
             return self.guests.take_in(launch, &what).await;
         }
         let (tell, told) = oneshot::channel();
-        let place = Arc::clone(&self.place);
+        let containers = Arc::clone(&self.containers);
         // In a task of its own: a caller that waits no longer leaves nothing half made.
         tokio::spawn(async move {
-            let starting = Box::pin(Starting::new(Arc::clone(&place), launch)).await;
+            let starting = Box::pin(SessionStart::new(Arc::clone(&containers), launch)).await;
             let started = match starting {
                 Ok(starting) => Box::pin(starting.run()).await,
                 Err(failure) => Err(failure),
             };
             if let Err(Ok((ticket, _))) = tell.send(started) {
-                place.discard(&ticket).await;
+                containers.discard(&ticket).await;
             }
         });
         let gone = |_| Failure::new(Code::Internal, "the start was broken off");
         let (ticket, connection) = told.await.map_err(gone)??;
-        self.tidy(&ticket, connection.status());
+        self.remove_when_over(&ticket, connection.status());
         Ok((ticket, connection))
     }
 
@@ -215,40 +216,40 @@ impl Backend for ContainerBackend {
         if let Some(record) = SessionDirs::of(home).exit_record(ticket.run) {
             if TicketData::of(ticket).shared.is_some() {
                 // Its room is in the shared container still, where nobody saw its end.
-                let (place, ticket) = (Arc::clone(&self.place), ticket.clone());
-                tokio::spawn(async move { place.leave_shared(&ticket).await });
+                let (containers, ticket) = (Arc::clone(&self.containers), ticket.clone());
+                tokio::spawn(async move { containers.leave_shared(&ticket).await });
             }
             self.remove_ended_remote(ticket);
             return Ok(Adoption::Ended(record));
         }
         if TicketData::of(ticket).is_remote() {
-            let found = self.place.adopt_remote(ticket).await?;
+            let found = self.containers.adopt_remote(ticket).await?;
             match &found {
-                Adoption::Alive(connection) => self.tidy(ticket, connection.status()),
+                Adoption::Alive(connection) => self.remove_when_over(ticket, connection.status()),
                 _ => self.remove_ended_remote(ticket),
             }
             return Ok(found);
         }
         // The holder is asked before the engine: one that hangs or is gone ends no session.
-        match self.place.greeted(ticket, held::find(home), GREETING_TIMEOUT).await {
+        match self.containers.wait_for_greeting(ticket, held::find(home), GREETING_TIMEOUT).await {
             Ok(Ok((stream, welcome))) => {
                 let pid = ticket.command.as_ref().map_or(0, |command| command.pid);
                 let first = held::first_status(pid, ticket.spec.size, Some(&welcome));
                 let connection = held::connect(home.to_owned(), stream, first);
-                self.tidy(ticket, connection.status());
+                self.remove_when_over(ticket, connection.status());
                 match EventsListener::open(home) {
-                    Ok(listener) => self.place.listen(listener, ticket, &connection),
+                    Ok(listener) => self.containers.listen(listener, ticket, &connection),
                     Err(error) => tracing::warn!(session = %ticket.id, %error, "its container is not heard"),
                 }
                 Ok(Adoption::Alive(connection))
             }
-            Ok(Err(error)) => self.look(ticket, &error.to_string()).await,
-            Err(_) => self.look(ticket, "it does not answer").await,
+            Ok(Err(error)) => self.end_of_silent(ticket, &error.to_string()).await,
+            Err(_) => self.end_of_silent(ticket, "it does not answer").await,
         }
     }
 
     async fn list(&self) -> Result<Vec<Ticket>> {
-        let (sessions, name) = (self.place.options.sessions.clone(), self.name());
+        let (sessions, name) = (self.containers.options.sessions.clone(), self.name());
         let read = move || -> io::Result<Vec<Ticket>> {
             let entries = match std::fs::read_dir(&sessions) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -260,7 +261,7 @@ impl Backend for ContainerBackend {
         let tickets = tokio::task::spawn_blocking(read).await;
         let tickets = tickets.map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
         let tickets = tickets.map_err(|error| Failure::system("cannot list sessions", &error))?;
-        self.place.look_back(&tickets);
+        self.containers.remove_ended_once(&tickets);
         Ok(tickets)
     }
 
@@ -271,13 +272,13 @@ impl Backend for ContainerBackend {
         if TicketData::of(ticket).shared.is_some() {
             // Others live in the same container: what is left of this one is ended one by one.
             let ended = self.guests.sweep(ticket).await?;
-            return self.place.remove(ticket).await.map(|()| ended);
+            return self.containers.remove(ticket).await.map(|()| ended);
         }
         if is_kept(ticket) {
-            return self.place.stop_kept_container(ticket).await.map(|()| 0);
+            return self.containers.stop_kept_container(ticket).await.map(|()| 0);
         }
         // Nothing of it outlives its container, so there is nothing to end one by one.
-        self.place.remove(ticket).await.map(|()| 0)
+        self.containers.remove(ticket).await.map(|()| 0)
     }
 
     async fn strays(&self, ticket: &Ticket) -> Result<Vec<i32>> {
@@ -292,7 +293,7 @@ impl Backend for ContainerBackend {
         if ticket.spec.adopt.is_some() || TicketData::of(ticket).shared.is_some() {
             return self.guests.kill(ticket).await;
         }
-        let (engine, found) = self.place.find(ticket).await?;
+        let (engine, found) = self.containers.find(ticket).await?;
         match found {
             Some(container) if container.state.running => engine.kill(&container.id).await,
             _ => Ok(()),
@@ -300,22 +301,22 @@ impl Backend for ContainerBackend {
     }
 
     fn files(&self) -> Option<&dyn Files> {
-        Some(&*self.place)
+        Some(&*self.containers)
     }
 
     fn freezer(&self) -> Option<&dyn Freezer> {
-        Some(&*self.place)
+        Some(&*self.containers)
     }
 
     fn library(&self) -> Option<&dyn Library> {
-        Some(&*self.place)
+        Some(&*self.containers)
     }
 
     fn keeper(&self) -> Option<&dyn Keeper> {
-        Some(&*self.place)
+        Some(&*self.containers)
     }
 
     fn publisher(&self) -> Option<&dyn Publisher> {
-        Some(&*self.place)
+        Some(&*self.containers)
     }
 }

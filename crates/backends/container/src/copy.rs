@@ -17,11 +17,11 @@ use futures_util::{StreamExt, stream};
 use wharf_backend::{Archive, Files, Result};
 use wharf_model::{Code, Failure, FileKind, FileStat, Millis, Text, Ticket};
 
-use crate::body::user;
+use crate::containers::Containers;
+use crate::create_body::user_ids;
 use crate::engine::allowance::Allowance;
 use crate::engine::inspect::Found;
 use crate::engine::{Engine, QUERY_TIMEOUT};
-use crate::place::Place;
 
 /// How long an engine may be silent while it hands files over.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -38,16 +38,16 @@ const LINK_BIT: u32 = 1 << 27;
 const OTHER_KIND_BITS: u32 = (1 << 26) | (1 << 25) | (1 << 24) | (1 << 21) | (1 << 19);
 
 /// The files of one session's container.
-struct Inside {
+struct ContainerFiles {
     engine: Engine,
     id: String,
     base: PathBuf,
     user: String,
 }
 
-impl Inside {
-    async fn of(place: &Place, ticket: &Ticket) -> Result<Self> {
-        let (engine, found) = place.present(ticket).await?;
+impl ContainerFiles {
+    async fn of(containers: &Containers, ticket: &Ticket) -> Result<Self> {
+        let (engine, found) = containers.running(ticket).await?;
         let base = base(ticket, &found);
         Ok(Self { engine, id: found.id, base, user: found.config.user })
     }
@@ -93,12 +93,12 @@ impl Inside {
 
     /// Whom the command runs as; none where the image does not say who that is.
     async fn owner(&self) -> Result<Option<(u32, u32)>> {
-        if let Some(known) = user::numbers(&self.user) {
+        if let Some(known) = user_ids::numbers(&self.user) {
             return Ok(Some(known));
         }
         let passwd = self.text("/etc/passwd").await?;
         let group = self.text("/etc/group").await?;
-        Ok(user::find(&self.user, &passwd, &group))
+        Ok(user_ids::find(&self.user, &passwd, &group))
     }
 
     /// A small file; empty where there is none.
@@ -124,12 +124,12 @@ impl Inside {
         Ok(text)
     }
 
-    fn take(&self, path: String) -> Result<Taken> {
+    fn take(&self, path: String) -> Result<Download> {
         let options = DownloadFromContainerOptionsBuilder::default().path(&path).build();
         let engine = self.engine.clone();
         let (docker, allowance) = engine.stream()?;
         let pieces = docker.download_from_container(&self.id, Some(options)).boxed();
-        Ok(Taken { engine, path, pieces, allowance })
+        Ok(Download { engine, path, pieces, allowance })
     }
 
     async fn there(&self, path: &Text, follow: bool) -> Result<(FileStat, String)> {
@@ -140,22 +140,22 @@ impl Inside {
 }
 
 #[async_trait]
-impl Files for Place {
+impl Files for Containers {
     async fn look(&self, ticket: &Ticket, path: &Text, follow: bool) -> Result<Option<FileStat>> {
-        let inside = Inside::of(self, ticket).await?;
-        let Some((stat, _)) = inside.look(path, follow).await? else { return Ok(None) };
-        Ok(Some(FileStat { owner: inside.owner().await?, ..stat }))
+        let files = ContainerFiles::of(self, ticket).await?;
+        let Some((stat, _)) = files.look(path, follow).await? else { return Ok(None) };
+        Ok(Some(FileStat { owner: files.owner().await?, ..stat }))
     }
 
     async fn take(&self, ticket: &Ticket, path: &Text, follow: bool) -> Result<Box<dyn Archive>> {
-        let inside = Inside::of(self, ticket).await?;
-        let (_, path) = inside.there(path, follow).await?;
-        Ok(Box::new(inside.take(path)?))
+        let files = ContainerFiles::of(self, ticket).await?;
+        let (_, path) = files.there(path, follow).await?;
+        Ok(Box::new(files.take(path)?))
     }
 
     async fn put(&self, ticket: &Ticket, dir: &Text, archive: Box<dyn Archive>) -> Result<()> {
-        let inside = Inside::of(self, ticket).await?;
-        let (stat, path) = inside.there(dir, true).await?;
+        let files = ContainerFiles::of(self, ticket).await?;
+        let (stat, path) = files.there(dir, true).await?;
         if stat.kind != FileKind::Directory {
             return Err(Failure::new(Code::Invalid, format!("{path} is no directory of the container")));
         }
@@ -164,18 +164,18 @@ impl Files for Place {
         let broken = Arc::new(Mutex::new(None));
         let body = bollard::body_try_stream(given(archive, Arc::clone(&broken)));
         // It is answered once all of it has come.
-        let docker = inside.engine.docker.clone().with_timeout(COPY_TIMEOUT);
-        let put = docker.upload_to_container(&inside.id, Some(options), body).await;
+        let docker = files.engine.docker.clone().with_timeout(COPY_TIMEOUT);
+        let put = docker.upload_to_container(&files.id, Some(options), body).await;
         // What broke on this side is the reason, whatever the engine made of it.
         if let Some(failure) = broken.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(failure);
         }
         put.map_err(|error| match error {
             Error::DockerResponseServerError { status_code: 403, .. } => {
-                let failure = inside.engine.failure(&format!("a copy to {path}"), &error);
+                let failure = files.engine.failure(&format!("a copy to {path}"), &error);
                 Failure { code: Code::Forbidden, ..failure }.hint("the container's own files are read-only")
             }
-            error => inside.engine.failure(&format!("a copy to {path}"), &error),
+            error => files.engine.failure(&format!("a copy to {path}"), &error),
         })
     }
 }
@@ -200,7 +200,7 @@ fn given(
 }
 
 /// An archive on its way from an engine.
-struct Taken {
+struct Download {
     engine: Engine,
     path: String,
     pieces: BoxStream<'static, std::result::Result<Bytes, Error>>,
@@ -208,7 +208,7 @@ struct Taken {
 }
 
 #[async_trait]
-impl Archive for Taken {
+impl Archive for Download {
     async fn next(&mut self) -> Result<Option<Vec<u8>>> {
         let next = tokio::time::timeout(SILENCE_TIMEOUT, self.pieces.next()).await;
         let next = next.map_err(|_| {

@@ -4,8 +4,8 @@ pub(crate) mod allowance;
 pub(crate) mod caller;
 pub(crate) mod endpoint;
 pub(crate) mod inspect;
+pub(crate) mod pause_events;
 pub(crate) mod route;
-pub(crate) mod sentry;
 #[cfg(feature = "remote-engines")]
 mod tls;
 pub(crate) mod transport;
@@ -24,7 +24,7 @@ use wharf_model::{Code, Failure};
 
 use crate::engine::allowance::{Allowance, MAX_ITEM_LEN};
 use crate::engine::endpoint::{Endpoint, Flavour};
-use crate::engine::inspect::{Found, Listed, Nature};
+use crate::engine::inspect::{EngineTraits, Found, Listed};
 use crate::engine::transport::Transport;
 
 /// How long a question takes at most that an engine answers from memory.
@@ -40,7 +40,7 @@ pub(crate) struct Engine {
     pub(crate) docker: Docker,
     endpoint: Endpoint,
     transport: Arc<Transport>,
-    nature: Arc<OnceCell<Nature>>,
+    traits: Arc<OnceCell<EngineTraits>>,
 }
 
 impl Engine {
@@ -64,7 +64,7 @@ impl Engine {
         let docker = docker
             .map_err(|_| down(format!("it names no version for {} s", REMOTE_CONNECT_TIMEOUT.as_secs())))?;
         let docker = docker.map_err(|error| down(why(&error)))?;
-        Ok(Self { docker, endpoint: endpoint.clone(), transport, nature: Arc::default() })
+        Ok(Self { docker, endpoint: endpoint.clone(), transport, traits: Arc::default() })
     }
 
     /// Where it listens.
@@ -96,18 +96,18 @@ impl Engine {
     }
 
     /// How it runs. Asked once: some engines take long to say.
-    pub(crate) async fn nature(&self) -> Result<Nature, Failure> {
+    pub(crate) async fn traits(&self) -> Result<EngineTraits, Failure> {
         let lost = |why: String| {
             let message = format!("the engine at {} did not tell of itself: {why}", self.endpoint.address);
             Failure::new(Code::Unreachable, message)
         };
         let ask = async || {
-            let asked = tokio::time::timeout(CHANGE_TIMEOUT, inspect::nature(&self.transport)).await;
+            let asked = tokio::time::timeout(CHANGE_TIMEOUT, inspect::traits(&self.transport)).await;
             asked
                 .map_err(|_| lost(format!("it is silent for {CHANGE_TIMEOUT:?}")))?
                 .map_err(|error| lost(error.to_string()))
         };
-        self.nature.get_or_try_init(ask).await.copied()
+        self.traits.get_or_try_init(ask).await.copied()
     }
 
     /// Its version, and that of the API which is spoken with it.

@@ -7,7 +7,7 @@ use tokio::sync::broadcast;
 use wharf_backend::{Freezer, Frozen, Result};
 use wharf_model::{Failure, Ticket};
 
-use crate::place::Place;
+use crate::containers::Containers;
 
 /// How long an engine may take to freeze a container.
 const FREEZE_TIMEOUT: Duration = Duration::from_secs(8);
@@ -16,13 +16,13 @@ const FREEZE_TIMEOUT: Duration = Duration::from_secs(8);
 const HOLDER_FREEZE_TIMEOUT: Duration = Duration::from_millis(200);
 
 #[async_trait]
-impl Freezer for Place {
+impl Freezer for Containers {
     async fn freeze(&self, ticket: &Ticket, still: bool) -> Result<()> {
         if ticket.spec.container.as_ref().is_some_and(|container| container.reuse) {
             return Err(Failure::unsupported("a pause", "a container that sessions share")
                 .hint("run the session without --reuse: then it has a container of its own"));
         }
-        let (engine, found) = self.present(ticket).await?;
+        let (engine, found) = self.running(ticket).await?;
         if found.state.paused == still {
             return Ok(());
         }
@@ -42,17 +42,17 @@ impl Freezer for Place {
     }
 
     async fn is_frozen(&self, ticket: &Ticket) -> Result<bool> {
-        Ok(self.present(ticket).await?.1.state.paused)
+        Ok(self.running(ticket).await?.1.state.paused)
     }
 
     fn news(&self) -> Option<broadcast::Receiver<Frozen>> {
-        Some(self.sentry.news())
+        Some(self.pause_events.subscribe())
     }
 }
 
-impl Place {
+impl Containers {
     /// Waits for the first word of a holder; not for long where its container stands still, as nothing in it can answer.
-    pub(crate) async fn greeted<T>(
+    pub(crate) async fn wait_for_greeting<T>(
         &self,
         ticket: &Ticket,
         find: impl Future<Output = T>,

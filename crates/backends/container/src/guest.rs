@@ -3,7 +3,7 @@
 //! Such a session is one of this host, whose command passes the container through. Its log, socket, exit record and the
 //! replacement of a killed holder are therefore what every session of this host has.
 
-pub(crate) mod link;
+pub(crate) mod connection;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use wharf_holder::wire::Through;
 use wharf_local::{LocalBackend, held};
 use wharf_model::{Code, EngineVariables, Failure, MadeContainer, Size, Text, Ticket};
 
+use crate::containers::Containers;
 use crate::engine::Engine;
 use crate::engine::endpoint::Flavour;
 use crate::engine::inspect::Found;
-use crate::guest::link::GuestLink;
+use crate::guest::connection::GuestConnection;
 use crate::owner;
-use crate::place::Place;
 use crate::ticket_data::TicketData;
 
 /// How many digits of an id engines show.
@@ -27,20 +27,20 @@ const SHORT_ID_LEN: usize = 12;
 
 /// What takes containers in.
 pub(crate) struct Guests {
-    place: Arc<Place>,
+    containers: Arc<Containers>,
     held: LocalBackend,
 }
 
 impl Guests {
-    pub(crate) fn new(place: Arc<Place>) -> Self {
-        let options = &place.options;
+    pub(crate) fn new(containers: Arc<Containers>) -> Self {
+        let options = &containers.options;
         let held = LocalBackend::new(wharf_local::Options {
             name: options.flavour.name(),
             holder: options.holder.clone(),
             sessions: options.sessions.clone(),
             descriptors: None,
         });
-        Self { place, held }
+        Self { containers, held }
     }
 
     /// Takes a running container in, by its exact name or its id.
@@ -48,34 +48,34 @@ impl Guests {
         let what = what.lossy().into_owned();
         let engine = self.engine(&launch.env).await?;
         let found = engine.container(&what).await?.filter(|found| is_named(found, &what));
-        let flavour = self.place.options.flavour;
+        let flavour = self.containers.options.flavour;
         let found = found.ok_or_else(|| {
             let flavour = flavour.name();
             Failure::new(Code::NotFound, format!("{flavour} has no container {what}")).hint(format!(
                 "`{flavour} ps` shows what runs; a name is the whole name, and an id at least {SHORT_ID_LEN} digits"
             ))
         })?;
-        welcome(&found, &what, flavour.name())?;
+        refuse_unsuitable(&found, &what, flavour.name())?;
         let socket = engine
             .endpoint()
             .socket()
             .ok_or_else(|| Failure::unsupported("a container of an engine on another host", "adopt"))?;
-        let unheard = unheard(&found, &what, flavour);
+        let unheard = why_no_input(&found, &what, flavour);
         let guest = Guest {
             socket: socket.into(),
             container: found.id.clone(),
             tty: found.config.tty,
             input: unheard.is_none(),
             by_log: loses_input(&found, flavour),
-            past: past(&launch),
+            past: past_output(&launch),
         };
         let data = TicketData {
             through: Some(Through { unheard }),
             ..TicketData::at(engine.endpoint(), Some(found.id.clone()))
         };
         let (ticket, connection) =
-            self.held.start_with(self.dress(launch, &guest, &found)?, Some(data.text())).await?;
-        let link = GuestLink::follow(Arc::clone(&self.place), &ticket, connection);
+            self.held.start_with(self.holder_launch(launch, &guest, &found)?, Some(data.text())).await?;
+        let link = GuestConnection::follow(Arc::clone(&self.containers), &ticket, connection);
         Ok((ticket, link))
     }
 
@@ -85,13 +85,14 @@ impl Guests {
             let found = env.iter().find(|(name, _)| name.as_bytes() == wanted.as_bytes());
             found.map(|(_, value)| value.as_os_str().to_owned())
         };
-        self.place.engine_of(Some(&EngineVariables::places(Path::new("/"), var))).await
+        self.containers.engine_of(Some(&EngineVariables::places(Path::new("/"), var))).await
     }
 
     /// The start of what passes it through.
-    fn dress(&self, mut launch: Launch, guest: &Guest, found: &Found) -> Result<Launch> {
+    fn holder_launch(&self, mut launch: Launch, guest: &Guest, found: &Found) -> Result<Launch> {
         let words = guest.words().map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
-        launch.argv = [Text::from(self.place.options.holder.as_path())].into_iter().chain(words).collect();
+        launch.argv =
+            [Text::from(self.containers.options.holder.as_path())].into_iter().chain(words).collect();
         // It needs none, and by its mark it is found where its holder is gone.
         launch.env = vec![("WHARF_TOKEN".into(), launch.token.as_str().into())];
         launch.spec.dir = "/".into();
@@ -112,7 +113,7 @@ impl Guests {
     pub(crate) async fn adopt(&self, ticket: &Ticket) -> Result<Adoption> {
         Ok(match self.held.adopt(ticket).await? {
             Adoption::Alive(connection) => {
-                Adoption::Alive(GuestLink::follow(Arc::clone(&self.place), ticket, connection))
+                Adoption::Alive(GuestConnection::follow(Arc::clone(&self.containers), ticket, connection))
             }
             other => other,
         })
@@ -143,7 +144,7 @@ fn is_named(found: &Found, what: &str) -> bool {
 }
 
 /// Refuses what cannot be taken in.
-fn welcome(found: &Found, what: &str, flavour: &str) -> Result<()> {
+fn refuse_unsuitable(found: &Found, what: &str, flavour: &str) -> Result<()> {
     if owner::is_any(found) {
         return Err(Failure::new(
             Code::Invalid,
@@ -163,7 +164,7 @@ fn welcome(found: &Found, what: &str, flavour: &str) -> Result<()> {
 }
 
 /// Why a container cannot be typed at, where it cannot.
-fn unheard(found: &Found, what: &str, flavour: Flavour) -> Option<String> {
+fn why_no_input(found: &Found, what: &str, flavour: Flavour) -> Option<String> {
     if !found.config.open_stdin {
         return Some(format!(
             "container {what} was started without -i, so it reads nothing; it can be watched"
@@ -181,7 +182,7 @@ fn loses_input(found: &Found, flavour: Flavour) -> bool {
 }
 
 /// Which of what it printed before is wanted: all of it the first time, and then what is new.
-fn past(launch: &Launch) -> Past {
+fn past_output(launch: &Launch) -> Past {
     if launch.run <= 1 {
         return Past::All;
     }
@@ -213,11 +214,11 @@ mod tests {
     fn what_reads_nothing_is_told_apart() {
         let config = |tty: bool, open: bool, once: bool| {
             let config = serde_json::json!({ "Tty": tty, "OpenStdin": open, "StdinOnce": once });
-            unheard(&found(&serde_json::json!({ "Config": config })), "x", Flavour::Docker).is_none()
+            why_no_input(&found(&serde_json::json!({ "Config": config })), "x", Flavour::Docker).is_none()
         };
         let podman = |tty: bool| {
             let config = serde_json::json!({ "Tty": tty, "OpenStdin": true });
-            unheard(&found(&serde_json::json!({ "Config": config })), "x", Flavour::Podman).is_none()
+            why_no_input(&found(&serde_json::json!({ "Config": config })), "x", Flavour::Podman).is_none()
         };
         assert!(podman(true) && !podman(false));
         assert!(config(true, true, true) && config(false, true, false) && config(true, true, false));
@@ -226,8 +227,9 @@ mod tests {
 
     #[test]
     fn ours_and_what_does_not_run_is_refused() {
-        let code =
-            |json: serde_json::Value| welcome(&found(&json), "x", "docker").map_err(|failure| failure.code);
+        let code = |json: serde_json::Value| {
+            refuse_unsuitable(&found(&json), "x", "docker").map_err(|failure| failure.code)
+        };
         assert_eq!(code(serde_json::json!({ "State": { "Running": true } })), Ok(()));
         assert_eq!(code(serde_json::json!({})), Err(Code::Ended));
         assert_eq!(

@@ -6,10 +6,10 @@ use wharf_backend::{Launch, Result};
 use wharf_local::held;
 use wharf_model::{Code, Container, Failure, Ticket};
 
+use crate::containers::Containers;
 use crate::engine::Engine;
 use crate::engine::inspect::Found;
 use crate::owner::container_name;
-use crate::place::Place;
 use crate::session_dirs::SessionDirs;
 
 /// How long a holder may take to exit once it has written its exit record.
@@ -17,7 +17,7 @@ const HOLDER_EXIT_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The kept container of an earlier run; none where the session keeps none, or it is gone.
 pub(crate) async fn find_earlier(
-    place: &Place,
+    containers: &Containers,
     engine: &Engine,
     container: &Container,
     launch: &Launch,
@@ -36,7 +36,7 @@ pub(crate) async fn find_earlier(
     if launch.run <= 1 {
         return Ok(None);
     }
-    let (owner, found) = (place.owner()?, engine.container(&container_name(&launch.id)).await?);
+    let (owner, found) = (containers.owner()?, engine.container(&container_name(&launch.id)).await?);
     Ok(found.filter(|found| owner.owns(found, &launch.id)))
 }
 
@@ -51,7 +51,7 @@ pub(crate) async fn ensure_stopped(engine: &Engine, found: &Found) -> Result<()>
     engine.kill(&found.id).await
 }
 
-impl Place {
+impl Containers {
     /// Stops the container of a session that is over, and keeps it.
     pub(crate) async fn stop_kept_container(&self, ticket: &Ticket) -> Result<()> {
         // The session may have been started again meanwhile, in the same container.

@@ -21,9 +21,10 @@
 //! - `remote` has all that differs where the engine is on another host.
 
 mod backend;
-mod body;
 mod command_line;
+mod containers;
 mod copy;
+mod create_body;
 mod engine;
 mod events_listener;
 mod freeze;
@@ -32,11 +33,10 @@ mod holder_handshake;
 mod image;
 mod kept_container;
 mod owner;
-mod place;
 mod remote;
 mod session_dirs;
+mod session_start;
 mod shared_container;
-mod starting;
 mod ticket_data;
 
 pub use backend::{ContainerBackend, Options};
@@ -45,5 +45,5 @@ pub use image::images::Images;
 
 /// What an agent in a container calls as its hook: the one program of ours that every container has.
 pub fn hook_command() -> Vec<String> {
-    vec![body::mounts::HOLDER.to_owned(), wharf_errand::hook::STEP.to_owned()]
+    vec![create_body::mounts::HOLDER.to_owned(), wharf_errand::hook::STEP.to_owned()]
 }

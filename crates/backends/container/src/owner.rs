@@ -1,9 +1,9 @@
 //! Whose a container is: an engine may be shared by many, and what is not beyond doubt ours is left alone.
 
-pub(crate) mod leavings;
-pub(crate) mod leftovers;
-pub(crate) mod orphans;
-pub(crate) mod owed;
+pub(crate) mod ended_sessions;
+pub(crate) mod failed_starts;
+pub(crate) mod leftover_report;
+pub(crate) mod orphaned_containers;
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::ticket_data::is_kept;
 /// The mark of an install.
 const INSTALL: &str = "wharf.install";
 /// The longest mark that is read.
-const MAX_MARK_LEN: u64 = 64;
+const MAX_INSTALL_ID_LEN: u64 = 64;
 /// The host that it is on.
 const HOST: &str = "wharf.host";
 /// The boot of that host.
@@ -47,9 +47,9 @@ pub(crate) struct Owner {
 
 impl Owner {
     /// Who we are. The first one to ask gives the install its mark.
-    pub(crate) fn here(state: &Path) -> Result<Self, Failure> {
+    pub(crate) fn of_this_install(state: &Path) -> Result<Self, Failure> {
         let path = state.join("install");
-        let install = mark(&path)
+        let install = install_id(&path)
             .map_err(|error| Failure::system(format!("cannot read or write {}", path.display()), &error))?;
         let boot = wharf_holder::linux::proc::boot();
         let boot = boot.map_err(|error| Failure::system("cannot tell one boot from another", &error))?;
@@ -138,7 +138,7 @@ impl Owner {
 }
 
 /// Whether an install has a mark: without one no engine was ever asked for a container.
-pub(crate) fn has_mark(state: &Path) -> bool {
+pub(crate) fn has_install_id(state: &Path) -> bool {
     read(&state.join("install")).is_ok_and(|mark| !mark.is_empty())
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn container_name(session: &SessionId) -> String {
 }
 
 /// Reads the mark, or makes it. Of several who make it at once one wins, and the others read it.
-fn mark(path: &Path) -> io::Result<String> {
+fn install_id(path: &Path) -> io::Result<String> {
     for _ in 0..2 {
         match read(path) {
             Ok(mark) if !mark.is_empty() => return Ok(mark),
@@ -205,7 +205,7 @@ fn read(path: &Path) -> io::Result<String> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    let bytes = wharf_boundary::Dir::open(dir)?.read(name, MAX_MARK_LEN)?;
+    let bytes = wharf_boundary::Dir::open(dir)?.read(name, MAX_INSTALL_ID_LEN)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
@@ -217,9 +217,9 @@ mod tests {
     #[test]
     fn an_install_keeps_its_mark_and_is_told_from_another() {
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let owner = Owner::here(one.path()).unwrap();
-        assert_eq!(Owner::here(one.path()).unwrap(), owner);
-        let other = Owner::here(two.path()).unwrap();
+        let owner = Owner::of_this_install(one.path()).unwrap();
+        assert_eq!(Owner::of_this_install(one.path()).unwrap(), owner);
+        let other = Owner::of_this_install(two.path()).unwrap();
         assert_ne!(other.install, owner.install);
         let id = SessionId::new(Millis(1), 7);
         let labels = serde_json::json!({ INSTALL: owner.install, HOST: owner.host, SESSION: id.as_str(), "other": "x" });
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn a_users_labels_stand_on_the_container_and_never_in_the_place_of_ours() {
         let dir = tempfile::tempdir().unwrap();
-        let owner = Owner::here(dir.path()).unwrap();
+        let owner = Owner::of_this_install(dir.path()).unwrap();
         let id = SessionId::new(Millis(1), 7);
         let mut spec = wharf_model::Spec::new(["x"], "/");
         for (key, value) in
@@ -275,10 +275,10 @@ mod tests {
         let path = dir.path().join("install");
         fs::write(dir.path().join("secret"), "s").unwrap();
         std::os::unix::fs::symlink("secret", &path).unwrap();
-        assert!(mark(&path).is_err());
+        assert!(install_id(&path).is_err());
         fs::remove_file(&path).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
-        assert!(mark(&path).is_err());
+        assert!(install_id(&path).is_err());
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
         let threads: Vec<_> = (0..8)
             .map(|_| {
                 let path = path.clone();
-                std::thread::spawn(move || mark(&path).unwrap())
+                std::thread::spawn(move || install_id(&path).unwrap())
             })
             .collect();
         let marks: Vec<String> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();

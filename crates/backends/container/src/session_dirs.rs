@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, Mode};
 use wharf_boundary::{Dir, Kind, SessionDir};
 use wharf_model::{ExitRecord, Failure, Home, Ticket};
 
-use crate::body::worktree;
+use crate::create_body::worktree;
 use crate::remote::ProxyLock;
 
 /// The room's name in the session's directory.

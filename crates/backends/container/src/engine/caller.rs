@@ -21,10 +21,10 @@ const MAX_FILE_LEN: u64 = 1 << 20;
 
 /// Where the variables of a caller are looked up: what it said, or what this process has where it said nothing.
 #[derive(Debug, Clone)]
-pub(crate) struct Said(Option<EngineVariables>);
+pub(crate) struct CallerVariables(Option<EngineVariables>);
 
-impl Said {
-    pub(crate) fn by(caller: Option<&EngineVariables>) -> Self {
+impl CallerVariables {
+    pub(crate) fn of(caller: Option<&EngineVariables>) -> Self {
         Self(caller.cloned())
     }
 
@@ -37,13 +37,17 @@ impl Said {
 
     /// The endpoint that is meant.
     pub(crate) async fn endpoint(self, flavour: Flavour) -> Result<Endpoint> {
-        beside(move || Endpoint::resolve(flavour, |name| self.get(name))).await?
+        run_limited(move || Endpoint::resolve(flavour, |name| self.get(name))).await?
     }
 
     /// The variables that the engine's own client would give a container.
-    pub(crate) async fn handed_on(self, endpoint: &Endpoint, flavour: Flavour) -> Result<Vec<(Text, Text)>> {
+    pub(crate) async fn client_variables(
+        self,
+        endpoint: &Endpoint,
+        flavour: Flavour,
+    ) -> Result<Vec<(Text, Text)>> {
         let host = endpoint.address.clone();
-        beside(move || match flavour {
+        run_limited(move || match flavour {
             Flavour::Docker => docker(&host, |name| self.get(name)),
             Flavour::Podman => podman(|name| self.get(name)),
         })
@@ -53,9 +57,9 @@ impl Said {
 
 /// Reads files of a caller: none of them may keep anybody waiting, and those of a file system that never answers leave threads
 /// for everybody else.
-pub(crate) async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    static LOOKS: LazyLock<Beside> = LazyLock::new(Beside::default);
-    LOOKS.look("the files that say which engine is meant", work).await
+pub(crate) async fn run_limited<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    static READERS: LazyLock<Beside> = LazyLock::new(Beside::default);
+    READERS.look("the files that say which engine is meant", work).await
 }
 
 /// A file of an engine's client. What is not plain, or too long, is as good as none.

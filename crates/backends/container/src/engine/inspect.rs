@@ -186,7 +186,7 @@ pub(crate) async fn images_in_use(engine: &Transport) -> io::Result<Vec<String>>
 
 /// What matters of how an engine runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Nature {
+pub(crate) struct EngineTraits {
     /// Whether it runs as a user: then root in a container is that user.
     pub(crate) rootless: bool,
     /// Whether it can enforce limits: a user has no cgroups of the first version.
@@ -194,7 +194,7 @@ pub(crate) struct Nature {
 }
 
 /// How the engine runs. Either engine has its own way to say so. The caller sets the deadline.
-pub(crate) async fn nature(engine: &Transport) -> io::Result<Nature> {
+pub(crate) async fn traits(engine: &Transport) -> io::Result<EngineTraits> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "PascalCase", default)]
     struct Info {
@@ -208,7 +208,7 @@ pub(crate) async fn nature(engine: &Transport) -> io::Result<Nature> {
     };
     let options = info.security_options.unwrap_or_default();
     let rootless = info.rootless || options.iter().any(|option| option.contains("rootless"));
-    Ok(Nature { rootless, limits: !rootless || info.cgroup_version != "1" })
+    Ok(EngineTraits { rootless, limits: !rootless || info.cgroup_version != "1" })
 }
 
 fn odd(why: &str) -> io::Error {

@@ -18,7 +18,7 @@ use crate::engine::caller;
 pub(super) async fn dial(host: &str, port: u16, certificates: &Path) -> io::Result<Stream> {
     let dir = certificates.to_owned();
     // Whoever asks names the directory, and what stands there may take its time.
-    let config = caller::beside(move || config(&dir)).await.map_err(io::Error::other)??;
+    let config = caller::run_limited(move || config(&dir)).await.map_err(io::Error::other)??;
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
     let stream = TcpStream::connect((host, port)).await?;
     keep_alive(&stream)?;

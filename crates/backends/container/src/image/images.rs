@@ -5,20 +5,20 @@ use wharf_backend::{Environment, Launch, Probe, Progress, Result};
 use wharf_model::{Capabilities, Code, Failure, Home, SessionId, Spec};
 
 use crate::backend::Options;
+use crate::containers::Containers;
 use crate::engine::endpoint::Flavour;
 use crate::image;
-use crate::place::Place;
 
 /// Makes images ready by the engine of a session's backend. It changes nothing of a launch.
 pub struct Images {
-    places: [Place; 2],
+    containers: [Containers; 2],
 }
 
 impl Images {
     /// Those of both engines.
     pub fn new(home: &Home) -> Self {
-        let place = |flavour| Place::new(Options::new(flavour, home));
-        Self { places: [place(Flavour::Docker), place(Flavour::Podman)] }
+        let of = |flavour| Containers::new(Options::new(flavour, home));
+        Self { containers: [of(Flavour::Docker), of(Flavour::Podman)] }
     }
 }
 
@@ -40,12 +40,13 @@ impl Environment for Images {
     async fn prepare(&self, launch: &Launch, _: &Capabilities, progress: &Progress) -> Result<Vec<String>> {
         let Some(container) = &launch.spec.container else { return Ok(Vec::new()) };
         let name = launch.spec.backend.as_deref().unwrap_or_default();
-        let place = self.places.iter().find(|place| place.options.flavour.name() == name);
-        let place = place
+        let containers = self.containers.iter().find(|containers| containers.options.flavour.name() == name);
+        let containers = containers
             .ok_or_else(|| Failure::new(Code::Unsupported, format!("the backend {name} has no images")))?;
-        let engine = place.engine_of(container.engine.as_ref()).await?;
+        let engine = containers.engine_of(container.engine.as_ref()).await?;
         let image =
-            Box::pin(image::ensure(&engine, container, &place.owner()?.build_labels(), progress)).await?;
+            Box::pin(image::ensure(&engine, container, &containers.owner()?.build_labels(), progress))
+                .await?;
         Ok(vec![format!("the image {} of {name}", image.id)])
     }
 

@@ -9,15 +9,15 @@ use bollard::query_parameters::{ListImagesOptionsBuilder, RemoveImageOptionsBuil
 use wharf_backend::{Library, Publisher, Result};
 use wharf_model::{Code, EngineVariables, Failure, ImageSummary, Millis, Published, Ticket};
 
+use crate::containers::Containers;
 use crate::engine::Engine;
-use crate::place::Place;
 
 /// How long an engine may take to list its images, or to remove one: disks have their say in that.
 const IMAGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How an engine calls what has no name.
 const NAMELESS: &str = "<none>:<none>";
 
-impl Place {
+impl Containers {
     async fn listed(&self, engine: &Engine) -> Result<Vec<ImageSummary>> {
         let owner = self.owner()?;
         let options = ListImagesOptionsBuilder::default().build();
@@ -49,7 +49,7 @@ impl Place {
 }
 
 #[async_trait]
-impl Library for Place {
+impl Library for Containers {
     async fn images(&self, caller: Option<&EngineVariables>) -> Result<Vec<ImageSummary>> {
         let engine = self.engine_of(caller).await?;
         self.listed(&engine).await
@@ -77,7 +77,7 @@ impl Library for Place {
             };
             let mut gone = true;
             for name in by {
-                match take_away(&engine, name).await {
+                match remove_with_retries(&engine, name).await {
                     Ok(()) => {}
                     // Needed since it was looked at, or already gone.
                     Err(failure) if matches!(failure.code, Code::Busy | Code::NotFound) => {
@@ -98,12 +98,12 @@ impl Library for Place {
             return Err(Failure::new(Code::Invalid, format!("{name:?} is no image's name")));
         }
         let engine = self.engine_of(caller).await?;
-        take_away(&engine, name).await
+        remove_with_retries(&engine, name).await
     }
 }
 
 /// Removes an image, unless a container needs it.
-async fn take_away(engine: &Engine, name: &str) -> Result<()> {
+async fn remove_with_retries(engine: &Engine, name: &str) -> Result<()> {
     let options = RemoveImageOptionsBuilder::default().force(false).build();
     let asked =
         tokio::time::timeout(IMAGE_TIMEOUT, engine.docker.remove_image(name, Some(options), None)).await;
@@ -133,9 +133,9 @@ fn plain(id: &str) -> &str {
 }
 
 #[async_trait]
-impl Publisher for Place {
+impl Publisher for Containers {
     async fn published(&self, ticket: &Ticket) -> Result<Vec<Published>> {
-        let (_, found) = self.present(ticket).await?;
+        let (_, found) = self.running(ticket).await?;
         // With the host's own network its ports are the host's.
         let host =
             ticket.spec.container.as_ref().and_then(|container| container.network.as_deref()) == Some("host");

@@ -11,15 +11,15 @@ use wharf_model::{Code, Failure, Ticket};
 use super::container::RemoteContainer;
 use super::log_mirror::Outcome;
 use super::socket_proxy::{ProxyLock, SocketProxy};
+use crate::containers::{Containers, end_seen_by_engine};
 use crate::owner::container_name;
-use crate::place::{Place, over};
 
 /// How long the proxy and the holder may take to answer together.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long the process that holds the proxy lock may take to write an exit record.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(3);
 
-impl Place {
+impl Containers {
     /// Finds a session whose container is on another host. Uses the socket proxy that another process runs; starts
     /// one where there is none.
     pub(crate) async fn adopt_remote(&self, ticket: &Ticket) -> Result<Adoption> {
@@ -27,7 +27,7 @@ impl Place {
         if !home.exists() {
             // Without the directory there is no place for the log; the engine may know that the container is gone
             // too.
-            return self.look(ticket, "its directory is gone").await;
+            return self.ask_engine(ticket, "its directory is gone").await;
         }
         if self.is_lost(ticket) {
             return Ok(Adoption::Lost);
@@ -68,7 +68,7 @@ impl Place {
     /// downloads the log and the record in the background: that may take longer than the caller waits.
     async fn start_proxy(&self, ticket: &Ticket, lock: ProxyLock) -> Result<Option<Adoption>> {
         let (engine, found) = self.find(ticket).await.map_err(|failure| unknown(&failure.message))?;
-        let Some(container) = found else { return Ok(Some(over(ticket, None))) };
+        let Some(container) = found else { return Ok(Some(end_seen_by_engine(ticket, None))) };
         let local = || unknown("the engine that its ticket names is one of this host");
         let remote = RemoteContainer::of(&engine, &container.id, ticket).ok_or_else(local)?;
         if container.state.paused {

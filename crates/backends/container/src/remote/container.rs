@@ -12,7 +12,7 @@ use wharf_model::{Code, Failure, Ticket};
 
 use super::exec_stream::{self, ExecInput, ExecOutput};
 use super::upload::Upload;
-use crate::body::mounts::{HOLDER, ROOM};
+use crate::create_body::mounts::{HOLDER, ROOM};
 use crate::engine::Engine;
 use crate::engine::inspect::FoundState;
 use crate::engine::transport::Transport;

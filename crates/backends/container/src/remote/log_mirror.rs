@@ -21,7 +21,7 @@ use wharf_model::{ExitRecord, Failure, Home, Offset, Size};
 use super::container::{RemoteContainer, SOCKET};
 use super::exec_stream::{ExecInput, ExecOutput};
 use super::leftover_download;
-use crate::place::over;
+use crate::containers::end_seen_by_engine;
 use crate::session_dirs::SessionDirs;
 
 /// The first and the longest wait before the mirror connects again.
@@ -333,7 +333,7 @@ impl LogMirror {
             }
             let _ = self.log.mark(Mark::Time, micros());
         }
-        Ok(match over(&remote.ticket, state.as_ref()) {
+        Ok(match end_seen_by_engine(&remote.ticket, state.as_ref()) {
             wharf_backend::Adoption::Ended(_) => Outcome::Complete,
             _ => Outcome::Lost,
         })

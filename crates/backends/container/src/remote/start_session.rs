@@ -16,14 +16,14 @@ use super::exec_stream::{ExecInput, ExecOutput};
 use super::log_mirror::StartRequest;
 use super::socket_proxy::{ProxyLock, SocketProxy};
 use super::upload::Upload;
-use crate::starting::Starting;
+use crate::session_start::SessionStart;
 
 /// How much output, in bytes, the holder keeps at least until the mirror has copied it.
 pub(super) const MIN_REMOTE_LOG_LEN: u64 = 64 << 20;
 /// How long a holder may take to be reached, and to start a command.
 const HOLDER_START_TIMEOUT: Duration = Duration::from_secs(60);
 
-impl Starting {
+impl SessionStart {
     /// Starts the session. The caller cleans up after a failure.
     pub(crate) async fn start_remote(&mut self) -> Result<Arc<dyn Connection>> {
         self.dirs.create_remote()?;
@@ -33,8 +33,8 @@ impl Starting {
         };
         self.dirs.write_ticket(&self.ticket)?;
         // Keep the image's user: our uid means nothing on the remote host.
-        let id = self.make(self.container.user.clone().unwrap_or_default(), false).await?;
-        self.note_made(&id)?;
+        let id = self.create_container(self.container.user.clone().unwrap_or_default(), false).await?;
+        self.record_made(&id)?;
         let local = || Failure::new(Code::Internal, "the engine is one of this host");
         let remote = RemoteContainer::of(&self.engine, &id, &self.ticket).ok_or_else(local)?;
         self.upload_files(&remote).await?;
@@ -51,7 +51,7 @@ impl Starting {
         let reached = tokio::time::timeout(HOLDER_START_TIMEOUT, relays);
         let ((input, output), client, spare) = reached.await.map_err(late)??;
         let (tell, told) = oneshot::channel();
-        let request = StartRequest { input, output, frame: self.frame()?, tell };
+        let request = StartRequest { input, output, frame: self.start_request()?, tell };
         let proxy = SocketProxy::open(remote, lock, Some((request, spare)))?;
         match self.wait_until_started(&proxy, told, client).await {
             Ok(connection) => Ok(connection),
@@ -77,8 +77,8 @@ impl Starting {
 
     /// Uploads what a container of this host would have mounted.
     async fn upload_files(&self, remote: &RemoteContainer) -> Result<()> {
-        remote.put(Upload::holder(&self.place.options.holder, self.log_end()?)?).await?;
-        if let Some(secrets) = Upload::secrets(&self.container, &self.settled)? {
+        remote.put(Upload::holder(&self.containers.options.holder, self.log_end()?)?).await?;
+        if let Some(secrets) = Upload::secrets(&self.container, &self.paths)? {
             remote.put(secrets).await?;
         }
         if let Some(prompt) = Upload::prompt(self.dirs.prompt().as_deref())? {

@@ -7,7 +7,7 @@ use std::path::Path;
 use wharf_boundary::{Dir, MAX_RECORD_LEN};
 use wharf_model::{Container, Failure, Home, Offset};
 
-use crate::body::settled::{Settled, read_secret};
+use crate::create_body::checked_paths::{CheckedPaths, read_secret};
 
 /// An archive of files, and the directory in the container that it is unpacked to.
 pub(crate) struct Upload {
@@ -36,13 +36,13 @@ impl Upload {
     }
 
     /// The secrets; none where the spec names none.
-    pub(crate) fn secrets(container: &Container, settled: &Settled) -> Result<Option<Self>, Failure> {
+    pub(crate) fn secrets(container: &Container, paths: &CheckedPaths) -> Result<Option<Self>, Failure> {
         if container.secrets.is_empty() {
             return Ok(None);
         }
         let mut tar = tar::Builder::new(Vec::new());
         let failed = |error: io::Error| Failure::system("cannot pack the secrets", &error);
-        for (secret, sure) in container.secrets.iter().zip(&settled.secrets) {
+        for (secret, sure) in container.secrets.iter().zip(&paths.secrets) {
             file(&mut tar, &secret.name, 0o444, &read_secret(sure)?).map_err(failed)?;
         }
         Ok(Some(Self { at: "/run/secrets", tar: tar.into_inner().map_err(failed)? }))

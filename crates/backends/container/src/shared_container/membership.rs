@@ -15,17 +15,17 @@ use wharf_holder::reach;
 use wharf_local::held;
 use wharf_model::{Code, Failure, MadeContainer, Reason, ScopeKind, SessionId, Ticket};
 
-use crate::body::Plan;
-use crate::body::mounts;
+use crate::containers::Containers;
+use crate::create_body::CreatePlan;
+use crate::create_body::mounts;
 use crate::engine::{Engine, QUERY_TIMEOUT};
 use crate::events_listener::EventsListener;
 use crate::holder_handshake::{self, ExpectedCaller, HolderHandshake};
 use crate::owner::Owner;
-use crate::place::Place;
 use crate::session_dirs::SessionDirs;
+use crate::session_start::{HOLDER_START_TIMEOUT, SessionStart, off_thread};
 use crate::shared_container::SharedContainer;
 use crate::shared_container::configuration::{SharedConfiguration, is_fingerprint};
-use crate::starting::{HOLDER_START_TIMEOUT, Starting, off_thread};
 use crate::ticket_data::TicketData;
 
 /// How often a wait checks that a started holder still runs.
@@ -33,7 +33,7 @@ const HOLDER_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How long to wait before asking the engine again which process it started.
 const EXEC_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-impl Starting {
+impl SessionStart {
     /// Starts the session in a container that exists already, or in a new one that others may join.
     pub(crate) async fn start_shared(&mut self) -> Result<Arc<dyn Connection>> {
         if self.engine.is_remote() {
@@ -45,10 +45,10 @@ impl Starting {
                 .hint("publish them with --publish, for all sessions in it, or leave --reuse out"));
         }
         let (user, other_user) = self.user().await?;
-        let place = Arc::clone(&self.place);
-        self.note_root(&user).await?;
+        let containers = Arc::clone(&self.containers);
+        self.warn_of_root(&user).await?;
         let shared = self.shared_container(&user)?;
-        let _turn = place.sharing_turn.lock().await;
+        let _turn = containers.sharing_turn.lock().await;
         let home = self.ticket.dir.as_path().to_owned();
         let failed =
             |error: std::io::Error| Failure::system(format!("cannot furnish {}", home.display()), &error);
@@ -88,23 +88,23 @@ impl Starting {
             }
         });
         let (stream, holder) = called.await.map_err(|_| late())??;
-        let frame = self.frame_in(&room, shared.dir())?;
-        let connection = self.speak(stream, holder, &frame, ScopeKind::Walk).await?;
-        self.place.listen(listener, &self.ticket, &connection);
+        let frame = self.start_request_in(&room, shared.dir())?;
+        let connection = self.start_command(stream, holder, &frame, ScopeKind::Walk).await?;
+        self.containers.listen(listener, &self.ticket, &connection);
         Ok(connection)
     }
 
     fn shared_container(&self, user: &str) -> Result<SharedContainer> {
-        let options = &self.place.options;
+        let options = &self.containers.options;
         let configuration = SharedConfiguration {
-            install: self.place.owner()?.install(),
+            install: self.containers.owner()?.install(),
             endpoint: &self.engine.endpoint().address,
             image: &self.image.id,
             container: &self.container,
             user,
             limits: &self.ticket.spec.limits,
             holder: &options.holder,
-            mounted: &self.settled.expected,
+            mounted: &self.paths.expected,
         };
         Ok(SharedContainer::of(&options.state, &configuration.fingerprint()))
     }
@@ -129,19 +129,19 @@ impl Starting {
         user: String,
         other_user: bool,
     ) -> Result<String> {
-        let (owner, name) = (self.place.owner()?.clone(), shared.name());
-        let options = self.place.options.clone();
+        let (owner, name) = (self.containers.owner()?.clone(), shared.name());
+        let options = self.containers.options.clone();
         let holder = options.holder.canonicalize().map_err(|error| {
             Failure::system(format!("cannot find the holder {}", options.holder.display()), &error)
         })?;
-        let mounts = mounts::of_shared(&holder, shared, &self.container, &self.settled, &options.state)?;
+        let mounts = mounts::of_shared(&holder, shared, &self.container, &self.paths, &options.state)?;
         self.ticket.spec.mounts = mounts::shown(&mounts, &self.image.volumes);
         if let Some(found) = self.engine.container(&name).await? {
             if !owner.owns_shared(&found, shared.fingerprint()) {
                 return Err(Failure::new(Code::NameTaken, format!("somebody else has a container {name}")));
             }
             if found.state.paused {
-                let engine = self.place.options.flavour.name();
+                let engine = self.containers.options.flavour.name();
                 return Err(Failure::new(Code::Busy, format!("container {name} is paused"))
                     .hint(format!("`{engine} unpause {name}` lets it go on")));
             }
@@ -150,9 +150,9 @@ impl Starting {
             }
             self.engine.remove(&found.id).await?;
         }
-        self.settled.furnish(shared.dir()).await?;
-        let mounts = mounts::of_shared(&holder, shared, &self.container, &self.settled, &options.state)?;
-        let plan = Plan {
+        self.paths.create_dirs(shared.dir()).await?;
+        let mounts = mounts::of_shared(&holder, shared, &self.container, &self.paths, &options.state)?;
+        let plan = CreatePlan {
             ticket: &self.ticket,
             container: &self.container,
             image: self.image.id.clone(),
@@ -163,10 +163,10 @@ impl Starting {
             remote: false,
             handshake_socket: holder_handshake::SOCKET,
         };
-        let mut body = plan.body()?;
+        let mut body = plan.create_body()?;
         body.cmd = Some(vec!["keep".to_owned()]);
         body.hostname = Some(format!("berth-{}", &shared.fingerprint()[..8]));
-        let id = Box::pin(self.create(&name, body)).await?;
+        let id = Box::pin(self.create_within_limits(&name, body)).await?;
         self.engine.start(&id).await?;
         Ok(id)
     }
@@ -174,23 +174,24 @@ impl Starting {
     pub(crate) async fn undo_shared(&self) {
         let data = TicketData::of(&self.ticket);
         let Some(fingerprint) = data.shared else { return };
-        let place = &self.place;
-        let _turn = place.sharing_turn.lock().await;
-        let shared = SharedContainer::of(&place.options.state, &fingerprint);
+        let containers = &self.containers;
+        let _turn = containers.sharing_turn.lock().await;
+        let shared = SharedContainer::of(&containers.options.state, &fingerprint);
         let forget = {
             let (shared, ticket) = (shared.clone(), self.ticket.clone());
             move || shared.undo_room(ticket.dir.as_path(), &ticket.id, ticket.run)
         };
         let _ = off_thread(forget).await;
-        let left =
-            async { remove_if_unused(&self.engine, place.owner()?, &place.options.sessions, &shared).await };
+        let left = async {
+            remove_if_unused(&self.engine, containers.owner()?, &containers.options.sessions, &shared).await
+        };
         if let Err(failure) = left.await {
             tracing::warn!(container = shared.name(), %failure, "a failed start may have left its container");
         }
     }
 }
 
-impl Place {
+impl Containers {
     /// Takes a session that is over out of its shared container, and removes the container with its last session.
     pub(crate) async fn leave_shared(&self, ticket: &Ticket) -> Result<()> {
         let (home, data) = (ticket.dir.as_path(), TicketData::of(ticket));

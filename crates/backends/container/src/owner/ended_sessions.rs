@@ -10,7 +10,7 @@ use wharf_backend::Result;
 use wharf_boundary::Dir;
 use wharf_model::{SessionId, Ticket};
 
-use crate::place::Place;
+use crate::containers::Containers;
 use crate::session_dirs::SessionDirs;
 use crate::ticket_data::{TicketData, is_kept};
 
@@ -22,24 +22,24 @@ const REMOVE_RETRY_DELAYS: [Duration; 4] =
 const CREATE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What stands in a session's directory until its container is known to be gone: the run that it was made for.
-const LEFT: &str = "left";
+const NOTE: &str = "left";
 /// Longer than any number of a run.
 const MAX_NOTE_LEN: u64 = 64;
 
-impl Place {
+impl Containers {
     /// Takes the container of a session that was found over away, and has nobody wait for it. Also where this daemon dies
     /// before that: the next one finds it noted.
-    pub(crate) fn clear_up(self: &Arc<Self>, ticket: &Ticket) {
+    pub(crate) fn remove_in_background(self: &Arc<Self>, ticket: &Ticket) {
         if is_kept(ticket) {
             return;
         }
-        let (place, ticket) = (Arc::clone(self), ticket.clone());
-        let note = ticket.dir.as_path().join(LEFT);
+        let (containers, ticket) = (Arc::clone(self), ticket.clone());
+        let note = ticket.dir.as_path().join(NOTE);
         if let Err(error) = fs::write(&note, ticket.run.to_string()) {
             tracing::debug!(session = %ticket.id, %error, "it is not noted that its container may be left");
         }
         tokio::spawn(async move {
-            place.take_away(&ticket).await;
+            containers.remove_with_retries(&ticket).await;
             // With the session's directory it is gone already.
             let _ = fs::remove_file(note);
         });
@@ -47,7 +47,7 @@ impl Place {
 
     /// Takes the container of a session that is over away. An engine that is silent for a while is asked again; one that
     /// stays so finds it left when it is next used.
-    pub(crate) async fn take_away(&self, ticket: &Ticket) {
+    pub(crate) async fn remove_with_retries(&self, ticket: &Ticket) {
         for wait in REMOVE_RETRY_DELAYS {
             tokio::time::sleep(wait).await;
             match self.remove(ticket).await {
@@ -63,29 +63,29 @@ impl Place {
 
     /// Looks once, and has nobody wait for it, for containers of sessions that ended while nobody was there. Where no
     /// session is over, no engine is asked.
-    pub(crate) fn look_back(self: &Arc<Self>, tickets: &[Ticket]) {
+    pub(crate) fn remove_ended_once(self: &Arc<Self>, tickets: &[Ticket]) {
         let is_over = |ticket: &&Ticket| {
             ticket.spec.adopt.is_none()
                 && !is_kept(ticket)
                 && SessionDirs::of(ticket.dir.as_path()).has_exit_record()
         };
         let over: Vec<Ticket> = tickets.iter().filter(is_over).cloned().collect();
-        if self.looked_back.swap(true, Ordering::Relaxed) {
+        if self.removed_ended.swap(true, Ordering::Relaxed) {
             return;
         }
         // Few, if any: those that an earlier daemon did not come to.
         for ticket in tickets.iter().filter(|ticket| is_noted(ticket)) {
-            self.clear_up(ticket);
+            self.remove_in_background(ticket);
         }
         if over.is_empty() {
             return;
         }
-        let place = Arc::clone(self);
+        let containers = Arc::clone(self);
         tokio::spawn(async move {
             let engines: BTreeSet<Option<String>> =
                 over.iter().map(|ticket| TicketData::of(ticket).endpoint).collect();
             for address in engines {
-                let left = match place.left_at(address).await {
+                let left = match containers.sessions_at(address).await {
                     Ok(left) => left,
                     Err(failure) => {
                         tracing::debug!(%failure, "containers of sessions that are over are left for now");
@@ -98,14 +98,14 @@ impl Place {
                     if SessionDirs::of(ticket.dir.as_path()).exit_record(ticket.run).is_none() {
                         continue;
                     }
-                    place.take_away(ticket).await;
+                    containers.remove_with_retries(ticket).await;
                 }
             }
         });
     }
 
     /// The sessions of which an engine has a container.
-    async fn left_at(&self, address: Option<String>) -> Result<HashSet<SessionId>> {
+    async fn sessions_at(&self, address: Option<String>) -> Result<HashSet<SessionId>> {
         let engine = self.engine_named(address.as_deref()).await?;
         let owner = self.owner()?;
         let listed = engine.containers(&owner.selector()).await?;
@@ -121,6 +121,6 @@ fn may_be_made(ticket: &Ticket) -> bool {
 
 /// Whether the container of this very run may be left.
 fn is_noted(ticket: &Ticket) -> bool {
-    let noted = Dir::open(ticket.dir.as_path()).and_then(|dir| dir.read(LEFT, MAX_NOTE_LEN));
+    let noted = Dir::open(ticket.dir.as_path()).and_then(|dir| dir.read(NOTE, MAX_NOTE_LEN));
     noted.is_ok_and(|run| run == ticket.run.to_string().as_bytes())
 }

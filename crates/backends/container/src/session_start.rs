@@ -15,19 +15,19 @@ use wharf_model::{
     Ticket,
 };
 
-use crate::body::Plan;
-use crate::body::mounts;
-use crate::body::settled::{Kept, Settled};
 use crate::command_line;
+use crate::containers::Containers;
+use crate::create_body::CreatePlan;
+use crate::create_body::checked_paths::{CheckedPaths, Withheld};
+use crate::create_body::mounts;
 use crate::engine::Engine;
-use crate::engine::caller::Said;
+use crate::engine::caller::CallerVariables;
 use crate::engine::inspect::Found;
 use crate::events_listener::{self, EventsListener};
 use crate::holder_handshake::{self, ExpectedCaller, HolderHandshake};
 use crate::image::{self, Image};
 use crate::kept_container;
 use crate::owner::container_name;
-use crate::place::Place;
 use crate::session_dirs::SessionDirs;
 use crate::shared_container;
 use crate::ticket_data::TicketData;
@@ -39,38 +39,38 @@ pub(crate) const HOLDER_START_TIMEOUT: Duration = Duration::from_secs(30);
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// One start under way.
-pub(crate) struct Starting {
-    pub(crate) place: Arc<Place>,
+pub(crate) struct SessionStart {
+    pub(crate) containers: Arc<Containers>,
     pub(crate) engine: Engine,
     pub(crate) container: Box<Container>,
     pub(crate) image: Image,
     pub(crate) dirs: SessionDirs,
     pub(crate) ticket: Ticket,
     /// What its paths of the host mean.
-    pub(crate) settled: Settled,
+    pub(crate) paths: CheckedPaths,
     /// The container of an earlier run that was kept: this one goes on in it.
     pub(crate) kept: Option<Found>,
     argv: Vec<Text>,
     env: Vec<(Text, Text)>,
     /// What the engine's own client would give a container, beneath the command's own.
-    handed_on: Vec<(Text, Text)>,
+    client_variables: Vec<(Text, Text)>,
 }
 
-impl Starting {
+impl SessionStart {
     /// Sees that the engine answers and has the image. Nothing is made yet.
-    pub(crate) async fn new(place: Arc<Place>, launch: Launch) -> Result<Self> {
-        let name = place.options.flavour.name();
+    pub(crate) async fn new(containers: Arc<Containers>, launch: Launch) -> Result<Self> {
+        let name = containers.options.flavour.name();
         let Some(container) = launch.spec.container.clone() else {
             return Err(
                 Failure::new(Code::Invalid, format!("{name} needs an image")).hint("name one with --image")
             );
         };
         let engine = match earlier_engine(&launch) {
-            Some(address) => place.engine_named(Some(&address)).await?,
-            None => place.engine_of(container.engine.as_ref()).await?,
+            Some(address) => containers.engine_named(Some(&address)).await?,
+            None => containers.engine_of(container.engine.as_ref()).await?,
         };
-        let labels = place.owner()?.build_labels();
-        let earlier = kept_container::find_earlier(&place, &engine, &container, &launch).await?;
+        let labels = containers.owner()?.build_labels();
+        let earlier = kept_container::find_earlier(&containers, &engine, &container, &launch).await?;
         let known = match &earlier {
             Some(found) => image::known(&engine, &found.image).await?,
             None => None,
@@ -79,8 +79,8 @@ impl Starting {
             Some(image) => image,
             None => image::ensure(&engine, &container, &labels, &Progress::default()).await?,
         };
-        let said = Said::by(container.engine.as_ref());
-        let handed_on = said.handed_on(engine.endpoint(), place.options.flavour).await?;
+        let caller = CallerVariables::of(container.engine.as_ref());
+        let client_variables = caller.client_variables(engine.endpoint(), containers.options.flavour).await?;
         let mut spec = launch.spec;
         let argv = command_line::command_line(&container, &image, launch.argv);
         if container.image_command {
@@ -97,15 +97,15 @@ impl Starting {
         }
         let remote = engine.is_remote();
         let (asked, name_of, mut pins) = (container.clone(), launch.name.clone(), spec.pins.clone());
-        let (sockets, state) = (known_sockets(&engine, &container), place.options.state.clone());
+        let (sockets, state) = (known_sockets(&engine, &container), containers.options.state.clone());
         let secrets = launch.home.join(wharf_model::Home::SECRETS);
-        let settle = move || {
-            let kept = Kept { sockets: &sockets, state: &state, secrets: &secrets };
-            let settled = Settled::of(&asked, &mut Pins::new(&name_of, &mut pins), &kept, remote)?;
-            Ok::<_, Failure>((settled, pins))
+        let check = move || {
+            let withheld = Withheld { sockets: &sockets, state: &state, secrets: &secrets };
+            let paths = CheckedPaths::of(&asked, &mut Pins::new(&name_of, &mut pins), &withheld, remote)?;
+            Ok::<_, Failure>((paths, pins))
         };
-        let settled;
-        (settled, spec.pins) = place.beside.look("what the container is given", settle).await??;
+        let paths;
+        (paths, spec.pins) = containers.path_checks.look("what the container is given", check).await??;
         let ticket = Ticket {
             id: launch.id,
             name: launch.name,
@@ -123,39 +123,39 @@ impl Starting {
         };
         let dirs = SessionDirs::of(&launch.home);
         Ok(Self {
-            place,
+            containers,
             engine,
             container,
             image,
             dirs,
             ticket,
-            settled,
+            paths,
             kept: earlier,
             argv,
             env: launch.env,
-            handed_on,
+            client_variables,
         })
     }
 
     /// Starts it. After a failure nothing is left.
     pub(crate) async fn run(mut self) -> Result<(Ticket, Arc<dyn Connection>)> {
-        if !self.ticket.spec.limits.is_none() && !self.engine.nature().await?.limits {
+        if !self.ticket.spec.limits.is_none() && !self.engine.traits().await?.limits {
             let message = "an engine that runs as a user cannot enforce limits with cgroups of version 1";
             return Err(Failure::new(Code::LimitRefused, message)
                 .hint("run without limits, or use an engine that runs as root"));
         }
-        self.make_way().await?;
-        match self.begin().await {
+        self.remove_earlier_container().await?;
+        match self.create_and_start().await {
             Ok(connection) => Ok((self.ticket, connection)),
             Err(failure) => {
-                let failure = self.explained(failure).await;
+                let failure = self.with_cause(failure).await;
                 self.undo().await;
                 Err(failure)
             }
         }
     }
 
-    async fn begin(&mut self) -> Result<Arc<dyn Connection>> {
+    async fn create_and_start(&mut self) -> Result<Arc<dyn Connection>> {
         if self.container.reuse {
             return Box::pin(self.start_shared()).await;
         }
@@ -163,7 +163,7 @@ impl Starting {
             return Box::pin(self.start_remote()).await;
         }
         let (user, other_user) = self.user().await?;
-        self.note_root(&user).await?;
+        self.warn_of_root(&user).await?;
         let (dirs, run) = (self.dirs.clone(), self.ticket.run);
         // What an earlier run left there may take long to go.
         off_thread(move || dirs.create(run, other_user)).await??;
@@ -172,8 +172,8 @@ impl Starting {
         let listener =
             listener.map_err(|error| Failure::system("cannot listen in the session's room", &error))?;
         self.dirs.write_ticket(&self.ticket)?;
-        let id = self.make(user, other_user).await?;
-        self.note_made(&id)?;
+        let id = self.create_container(user, other_user).await?;
+        self.record_made(&id)?;
         self.engine.start(&id).await?;
         let died = |code: Option<i64>| {
             let how = code.map_or_else(|| "is gone".to_owned(), |code| format!("ended with code {code}"));
@@ -188,14 +188,14 @@ impl Starting {
             }
         });
         let (stream, holder) = called.await.map_err(|_| late())??;
-        let frame = self.frame()?;
-        let connection = self.speak(stream, holder, &frame, ScopeKind::Namespace).await?;
-        self.place.listen(listener, &self.ticket, &connection);
+        let frame = self.start_request()?;
+        let connection = self.start_command(stream, holder, &frame, ScopeKind::Namespace).await?;
+        self.containers.listen(listener, &self.ticket, &connection);
         Ok(connection)
     }
 
     /// The first word with a holder: it starts the command, and the ticket is signed.
-    pub(crate) async fn speak(
+    pub(crate) async fn start_command(
         &mut self,
         stream: UnixStream,
         holder: Option<ProcessIdentity>,
@@ -220,7 +220,7 @@ impl Starting {
     /// Who the command is, and whether that is somebody else than we are.
     pub(crate) async fn user(&self) -> Result<(String, bool)> {
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let own = if self.engine.nature().await?.rootless {
+        let own = if self.engine.traits().await?.rootless {
             "0:0".to_owned()
         } else {
             format!("{}:{}", own.0, own.1)
@@ -232,20 +232,20 @@ impl Starting {
     }
 
     /// Says where the command is root for no better reason than that the caller is.
-    pub(crate) async fn note_root(&mut self, user: &str) -> Result<()> {
+    pub(crate) async fn warn_of_root(&mut self, user: &str) -> Result<()> {
         let unasked = self.container.user.is_none() && user.starts_with("0:");
-        if unasked && !self.engine.nature().await?.rootless {
+        if unasked && !self.engine.traits().await?.rootless {
             self.ticket.spec.weakened.push("root inside, because the caller is root".to_owned());
         }
         Ok(())
     }
 
     /// Takes away what an earlier run of the session left; one that still runs is not ours to end here.
-    async fn make_way(&self) -> Result<()> {
-        self.place.no_longer_owed(&self.ticket.id);
+    async fn remove_earlier_container(&self) -> Result<()> {
+        self.containers.forget_failed_start(&self.ticket.id);
         let name = container_name(&self.ticket.id);
         let Some(left) = self.engine.container(&name).await? else { return Ok(()) };
-        if !self.place.owner()?.owns(&left, &self.ticket.id) {
+        if !self.containers.owner()?.owns(&left, &self.ticket.id) {
             return Err(Failure::new(Code::NameTaken, format!("somebody else has a container {name}")));
         }
         if self.kept.is_some() {
@@ -258,8 +258,8 @@ impl Starting {
     }
 
     /// Makes the container.
-    pub(crate) async fn make(&mut self, user: String, other_user: bool) -> Result<String> {
-        let options = &self.place.options;
+    pub(crate) async fn create_container(&mut self, user: String, other_user: bool) -> Result<String> {
+        let options = &self.containers.options;
         let holder = options.holder.canonicalize().map_err(|error| {
             Failure::system(format!("cannot find the holder {}", options.holder.display()), &error)
         })?;
@@ -267,29 +267,29 @@ impl Starting {
         let mounts = if remote {
             mounts::remote(&self.container)?
         } else {
-            self.settled.furnish(self.dirs.home()).await?;
-            mounts::all(&holder, &self.dirs, &self.container, &self.settled, &options.state)?
+            self.paths.create_dirs(self.dirs.home()).await?;
+            mounts::all(&holder, &self.dirs, &self.container, &self.paths, &options.state)?
         };
         self.ticket.spec.mounts = mounts::shown(&mounts, &self.image.volumes);
         if let Some(kept) = &self.kept {
             return Ok(kept.id.clone());
         }
-        let plan = Plan {
+        let plan = CreatePlan {
             ticket: &self.ticket,
             container: &self.container,
             image: self.image.id.clone(),
-            labels: self.place.owner()?.labels(&self.ticket),
+            labels: self.containers.owner()?.labels(&self.ticket),
             mounts: mounts.into_iter().map(|made| made.mount).collect(),
             user,
             other_user,
             remote,
             handshake_socket: holder_handshake::SOCKET,
         };
-        Box::pin(self.create(&container_name(&self.ticket.id), plan.body()?)).await
+        Box::pin(self.create_within_limits(&container_name(&self.ticket.id), plan.create_body()?)).await
     }
 
     /// Has the engine make a container. A limit that is not in force is a limit refused.
-    pub(crate) async fn create(&self, name: &str, body: ContainerCreateBody) -> Result<String> {
+    pub(crate) async fn create_within_limits(&self, name: &str, body: ContainerCreateBody) -> Result<String> {
         let (id, warnings) = self.engine.create(name, self.container.platform.as_deref(), body).await?;
         let limit = warnings.iter().find(|warning| warning.contains("limit"));
         match limit.filter(|_| !self.ticket.spec.limits.is_none()) {
@@ -301,12 +301,12 @@ impl Starting {
         }
     }
 
-    pub(crate) fn frame(&self) -> Result<Vec<u8>> {
-        self.frame_in(mounts::ROOM, self.dirs.home())
+    pub(crate) fn start_request(&self) -> Result<Vec<u8>> {
+        self.start_request_in(mounts::ROOM, self.dirs.home())
     }
 
     /// What the holder in a room is told to start. What was made for the container's mounts is in `home`.
-    pub(crate) fn frame_in(&self, room: &str, home: &Path) -> Result<Vec<u8>> {
+    pub(crate) fn start_request_in(&self, room: &str, home: &Path) -> Result<Vec<u8>> {
         let dir =
             if self.container.image_dir { self.image.dir.clone() } else { self.ticket.spec.dir.clone() };
         let start = Start {
@@ -318,7 +318,7 @@ impl Starting {
             // Whoever has no file of it is told from the first byte on.
             follow: self.engine.is_remote().then(|| self.log_end()).transpose()?,
             // Between the look at them and their mount somebody may have changed a path.
-            expected: if self.engine.is_remote() { Vec::new() } else { self.settled.all_expected(home)? },
+            expected: if self.engine.is_remote() { Vec::new() } else { self.paths.all_expected(home)? },
             ..held::start_of(&self.ticket, None)
         };
         let start = if start.follow.is_some() { self.keep_unseen_output(start) } else { start };
@@ -336,7 +336,7 @@ impl Starting {
         }
         if self.container.image_variables {
             let usual = [(Text::from("PATH"), Text::from(PATH))];
-            for (name, value) in self.handed_on.iter().chain(&self.image.env).chain(&usual) {
+            for (name, value) in self.client_variables.iter().chain(&self.image.env).chain(&usual) {
                 if !env.iter().any(|(asked, _)| asked == name) && !self.is_unset(&name.lossy()) {
                     env.push((name.clone(), value.clone()));
                 }
@@ -350,7 +350,7 @@ impl Starting {
     }
 
     /// Notes which container it is, for whoever has to find it.
-    pub(crate) fn note_made(&mut self, id: &str) -> Result<()> {
+    pub(crate) fn record_made(&mut self, id: &str) -> Result<()> {
         let endpoint = self.engine.endpoint();
         self.ticket.private = Some(TicketData::at(endpoint, Some(id.to_owned())).text());
         self.ticket.spec.made = Some(Box::new(MadeContainer {
@@ -363,7 +363,7 @@ impl Starting {
     }
 
     /// A failure with the cause that only the image and the engine together tell.
-    async fn explained(&self, failure: Failure) -> Failure {
+    async fn with_cause(&self, failure: Failure) -> Failure {
         if !image::may_be_foreign(&failure) {
             return failure;
         }
@@ -381,12 +381,12 @@ impl Starting {
         let undone = match &self.kept {
             // It was there before, and is left as it was found: there, and not running.
             Some(kept) => self.engine.kill(&kept.id).await,
-            None => self.place.take_back(&self.engine, &self.ticket.id).await.map(drop),
+            None => self.containers.take_back(&self.engine, &self.ticket.id).await.map(drop),
         };
         if let Err(failure) = undone {
             tracing::warn!(session = %self.ticket.id, %failure, "a failed start may have left its container");
             if self.kept.is_none() {
-                self.place.owe(self.engine.endpoint(), &self.ticket.id);
+                self.containers.remove_when_reachable(self.engine.endpoint(), &self.ticket.id);
             }
         }
         let (dirs, run) = (self.dirs.clone(), self.ticket.run);

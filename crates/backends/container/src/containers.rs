@@ -12,17 +12,17 @@ use wharf_model::{Code, EngineVariables, ExitRecord, Failure, Home, Millis, Reas
 
 use crate::backend::Options;
 use crate::engine::Engine;
-use crate::engine::caller::Said;
+use crate::engine::caller::CallerVariables;
 use crate::engine::endpoint::Endpoint;
 use crate::engine::inspect::{Found, FoundState};
-use crate::engine::sentry::Sentry;
+use crate::engine::pause_events::PauseEvents;
 use crate::events_listener::EventsListener;
-use crate::owner::orphans;
+use crate::owner::orphaned_containers;
 use crate::owner::{Owner, container_name, is_run};
 use crate::remote;
 use crate::session_dirs::SessionDirs;
+use crate::session_start::off_thread;
 use crate::shared_container::{SharedContainer, membership};
-use crate::starting::off_thread;
 use crate::ticket_data::{TicketData, is_kept};
 
 /// How long a holder may take from its exit record, or its last connection, to its end.
@@ -36,40 +36,40 @@ const CONTAINER_POLL_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_ENGINES: usize = 16;
 
 /// Where containers are, and whose.
-pub(crate) struct Place {
+pub(crate) struct Containers {
     pub(crate) options: Options,
     /// Paths that a file system never answers for cost the session that is given them.
-    pub(crate) beside: Beside,
+    pub(crate) path_checks: Beside,
     owner: OnceLock<Owner>,
     /// The engines that answered, the last one last.
     pub(crate) engines: Mutex<Vec<Engine>>,
     /// What hears of containers that stand still.
-    pub(crate) sentry: Sentry,
+    pub(crate) pause_events: PauseEvents,
     /// Held while a task joins or leaves a container that several sessions share.
     pub(crate) sharing_turn: Arc<tokio::sync::Mutex<()>>,
     /// The run and the outcome of each session on another host that was found again by a proxy of ours.
     pub(crate) proxies: Mutex<HashMap<SessionId, (u32, watch::Receiver<remote::Outcome>)>>,
     /// The sessions whose failed start may have left a container.
-    pub(crate) owed: Mutex<HashSet<SessionId>>,
+    pub(crate) failed_starts: Mutex<HashSet<SessionId>>,
     /// The engines in which it was looked for containers that nobody needs any more.
-    cleared: Mutex<HashSet<String>>,
+    cleared_engines: Mutex<HashSet<String>>,
     /// Whether it was looked for those of sessions that ended while nobody was there.
-    pub(crate) looked_back: AtomicBool,
+    pub(crate) removed_ended: AtomicBool,
 }
 
-impl Place {
+impl Containers {
     pub(crate) fn new(options: Options) -> Self {
         Self {
             options,
-            beside: Beside::default(),
+            path_checks: Beside::default(),
             owner: OnceLock::new(),
             engines: Mutex::default(),
-            sentry: Sentry::new(),
+            pause_events: PauseEvents::new(),
             sharing_turn: Arc::default(),
             proxies: Mutex::default(),
-            owed: Mutex::default(),
-            cleared: Mutex::default(),
-            looked_back: AtomicBool::new(false),
+            failed_starts: Mutex::default(),
+            cleared_engines: Mutex::default(),
+            removed_ended: AtomicBool::new(false),
         }
     }
 
@@ -78,14 +78,14 @@ impl Place {
         if let Some(owner) = self.owner.get() {
             return Ok(owner);
         }
-        let owner = Owner::here(&self.options.state)?;
+        let owner = Owner::of_this_install(&self.options.state)?;
         Ok(self.owner.get_or_init(|| owner))
     }
 
     pub(crate) async fn endpoint(&self, caller: Option<&EngineVariables>) -> Result<Endpoint> {
         match &self.options.endpoint {
             Some(endpoint) => Ok(endpoint.clone()),
-            None => Said::by(caller).endpoint(self.options.flavour).await,
+            None => CallerVariables::of(caller).endpoint(self.options.flavour).await,
         }
     }
 
@@ -104,17 +104,17 @@ impl Place {
 
     /// The engine at an endpoint. It has just answered. What is left there of sessions that are no more is taken away, once.
     pub(crate) async fn engine_at(&self, endpoint: &Endpoint) -> Result<Engine> {
-        let engine = self.reached(endpoint).await?;
+        let engine = self.connect(endpoint).await?;
         let first = {
-            let mut cleared = self.cleared.lock().unwrap_or_else(PoisonError::into_inner);
-            !cleared.contains(&endpoint.address) && cleared.insert(endpoint.address.clone())
+            let mut cleared_engines = self.cleared_engines.lock().unwrap_or_else(PoisonError::into_inner);
+            !cleared_engines.contains(&endpoint.address) && cleared_engines.insert(endpoint.address.clone())
         };
         if let (Ok(owner), true) = (self.owner(), first) {
             // Once for each, and nobody waits for it.
             let (engine, owner, sessions) = (engine.clone(), owner.clone(), self.options.sessions.clone());
             let (state, turn) = (self.options.state.clone(), Arc::clone(&self.sharing_turn));
             tokio::spawn(async move {
-                orphans::clear(&engine, &owner, &sessions).await;
+                orphaned_containers::remove_all(&engine, &owner, &sessions).await;
                 membership::remove_unused_or_log(&engine, &owner, [&state, &sessions], &turn).await;
             });
         }
@@ -122,7 +122,7 @@ impl Place {
     }
 
     /// The engine at an endpoint, with nothing done there. It has just answered.
-    pub(crate) async fn reached(&self, endpoint: &Endpoint) -> Result<Engine> {
+    pub(crate) async fn connect(&self, endpoint: &Endpoint) -> Result<Engine> {
         let is_it = |engine: &Engine| engine.endpoint().address == endpoint.address;
         let known = {
             let engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
@@ -165,7 +165,7 @@ impl Place {
     }
 
     /// The engine and the container of a session that lives, whosever it is.
-    pub(crate) async fn present(&self, ticket: &Ticket) -> Result<(Engine, Found)> {
+    pub(crate) async fn running(&self, ticket: &Ticket) -> Result<(Engine, Found)> {
         let (engine, found) = if ticket.spec.adopt.is_some() {
             let data = TicketData::of(ticket);
             let engine = self.engine_named(data.endpoint.as_deref()).await?;
@@ -190,7 +190,7 @@ impl Place {
     }
 
     /// What the engine knows of a session whose holder does not answer.
-    pub(crate) async fn look(&self, ticket: &Ticket, why: &str) -> Result<Adoption> {
+    pub(crate) async fn ask_engine(&self, ticket: &Ticket, why: &str) -> Result<Adoption> {
         let (home, name) = (ticket.dir.as_path(), container_name(&ticket.id));
         let unknown = |why: &str| Failure::new(Code::Unreachable, format!("cannot reach the holder: {why}"));
         let (until, data) = (Instant::now() + EXIT_RECORD_TIMEOUT, TicketData::of(ticket));
@@ -209,12 +209,12 @@ impl Place {
                         .as_ref()
                         .map(|fingerprint| SharedContainer::of(&self.options.state, fingerprint));
                     let ours = shared.is_some_and(|shared| shared.is_removed());
-                    return Ok(over(ticket, ended.as_ref().filter(|_| !ours)));
+                    return Ok(end_seen_by_engine(ticket, ended.as_ref().filter(|_| !ours)));
                 }
             };
             // In a shared container others run on: ask whether this session's own holder does.
             if data.shared.is_some() && !state.paused && !membership::holder_may_live(ticket) {
-                return Ok(over(ticket, None));
+                return Ok(end_seen_by_engine(ticket, None));
             }
             if state.paused {
                 let engine = self.options.flavour.name();
@@ -243,7 +243,7 @@ impl Place {
         if let Err(failure) = removed.await {
             tracing::warn!(session = %ticket.id, %failure, "a start that took too long left its container");
             if let Some(address) = TicketData::of(ticket).endpoint {
-                self.owe(&Endpoint::named(address, "the session's ticket"), &ticket.id);
+                self.remove_when_reachable(&Endpoint::named(address, "the session's ticket"), &ticket.id);
             }
         }
         let (dirs, run) = (SessionDirs::of(ticket.dir.as_path()), ticket.run);
@@ -275,7 +275,7 @@ impl Place {
 }
 
 /// A container that is gone or does not run, and whose holder left no record: only the engine can have seen its end.
-pub(crate) fn over(ticket: &Ticket, state: Option<&FoundState>) -> Adoption {
+pub(crate) fn end_seen_by_engine(ticket: &Ticket, state: Option<&FoundState>) -> Adoption {
     let dirs = SessionDirs::of(ticket.dir.as_path());
     let code = state.map(|state| state.exit_code).filter(|code| (129..=192).contains(code));
     let Some(code) = code else {

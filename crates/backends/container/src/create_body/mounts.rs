@@ -5,8 +5,8 @@ use std::path::Path;
 use bollard::models::{Mount, MountType};
 use wharf_model::{Code, Container, Failure, Mounted, MountedBy, Text, Volume};
 
-use crate::body::settled::Settled;
-use crate::body::sockets::canonical;
+use crate::create_body::checked_paths::CheckedPaths;
+use crate::create_body::engine_sockets::canonical;
 use crate::session_dirs::SessionDirs;
 use crate::shared_container::SharedContainer;
 
@@ -23,33 +23,34 @@ pub(crate) const SECRETS: &str = "/run/secrets";
 
 /// One mount, as the engine is told it and as people are.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct PlannedMount {
     pub(crate) mount: Mount,
     by: MountedBy,
     what: &'static str,
 }
 
-impl Made {
-    fn ours(mount: Mount, what: &'static str) -> Self {
+impl PlannedMount {
+    fn by_wharf(mount: Mount, what: &'static str) -> Self {
         Self { mount, by: MountedBy::Wharf, what }
     }
 
-    fn asked(mount: Mount, what: &'static str) -> Self {
+    fn by_user(mount: Mount, what: &'static str) -> Self {
         Self { mount, by: MountedBy::User, what }
     }
 }
 
 /// What people are shown of mounts, with those that the image has by itself.
-pub(crate) fn shown(made: &[Made], image: &[String]) -> Vec<Mounted> {
+pub(crate) fn shown(planned: &[PlannedMount], image: &[String]) -> Vec<Mounted> {
     let text = |text: &Option<String>| Text::from(text.as_deref().unwrap_or_default());
-    let known = made.iter().map(|made| Mounted {
-        source: text(&made.mount.source),
-        target: text(&made.mount.target),
-        read_only: made.mount.read_only == Some(true),
-        by: made.by,
-        what: made.what.to_owned(),
+    let known = planned.iter().map(|planned| Mounted {
+        source: text(&planned.mount.source),
+        target: text(&planned.mount.target),
+        read_only: planned.mount.read_only == Some(true),
+        by: planned.by,
+        what: planned.what.to_owned(),
     });
-    let taken = |target: &&String| !made.iter().any(|made| made.mount.target.as_ref() == Some(target));
+    let taken =
+        |target: &&String| !planned.iter().any(|planned| planned.mount.target.as_ref() == Some(target));
     let image = image.iter().filter(taken).map(|target| Mounted {
         source: Text::default(),
         target: target.as_str().into(),
@@ -65,19 +66,19 @@ pub(crate) fn all(
     holder: &Path,
     dirs: &SessionDirs,
     container: &Container,
-    settled: &Settled,
+    paths: &CheckedPaths,
     state: &Path,
-) -> Result<Vec<Made>, Failure> {
+) -> Result<Vec<PlannedMount>, Failure> {
     let mut mounts = vec![
-        Made::ours(bind(holder, HOLDER, true)?, "the holder"),
-        Made::ours(bind(&dirs.room(), ROOM, false)?, "the holder's room"),
-        Made::ours(bind(&dirs.log(), LOG, false)?, "the session's log"),
+        PlannedMount::by_wharf(bind(holder, HOLDER, true)?, "the holder"),
+        PlannedMount::by_wharf(bind(&dirs.room(), ROOM, false)?, "the holder's room"),
+        PlannedMount::by_wharf(bind(&dirs.log(), LOG, false)?, "the session's log"),
     ];
     if let Some(prompt) = dirs.prompt() {
         let target = utf8(&prompt)?;
-        mounts.push(Made::ours(bind(&prompt, &target, true)?, "the prompt"));
+        mounts.push(PlannedMount::by_wharf(bind(&prompt, &target, true)?, "the prompt"));
     }
-    mounts.extend(asked_for(dirs, dirs.home(), container, settled, state)?);
+    mounts.extend(asked_for(dirs, dirs.home(), container, paths, state)?);
     Ok(mounts)
 }
 
@@ -86,14 +87,17 @@ pub(crate) fn of_shared(
     holder: &Path,
     shared: &SharedContainer,
     container: &Container,
-    settled: &Settled,
+    paths: &CheckedPaths,
     state: &Path,
-) -> Result<Vec<Made>, Failure> {
+) -> Result<Vec<PlannedMount>, Failure> {
     let mut mounts = vec![
-        Made::ours(bind(holder, HOLDER, true)?, "the holder"),
-        Made::ours(bind(&shared.rooms(), SHARED_ROOMS, false)?, "the rooms of all sessions in it"),
+        PlannedMount::by_wharf(bind(holder, HOLDER, true)?, "the holder"),
+        PlannedMount::by_wharf(
+            bind(&shared.rooms(), SHARED_ROOMS, false)?,
+            "the rooms of all sessions in it",
+        ),
     ];
-    mounts.extend(asked_for(&SessionDirs::of(shared.dir()), shared.dir(), container, settled, state)?);
+    mounts.extend(asked_for(&SessionDirs::of(shared.dir()), shared.dir(), container, paths, state)?);
     Ok(mounts)
 }
 
@@ -102,43 +106,52 @@ fn asked_for(
     dirs: &SessionDirs,
     home: &Path,
     container: &Container,
-    settled: &Settled,
+    paths: &CheckedPaths,
     state: &Path,
-) -> Result<Vec<Made>, Failure> {
+) -> Result<Vec<PlannedMount>, Failure> {
     let mut mounts = Vec::new();
-    for (volume, sure) in container.volumes.iter().zip(&settled.volumes) {
+    for (volume, sure) in container.volumes.iter().zip(&paths.volumes) {
         let target = target(&volume.target)?;
         let Some(sure) = sure else {
-            mounts.push(Made::asked(named_volume(volume)?, ""));
+            mounts.push(PlannedMount::by_user(named_volume(volume)?, ""));
             continue;
         };
-        mounts.push(Made::asked(bind(&sure.path, &target, volume.read_only)?, ""));
+        mounts.push(PlannedMount::by_user(bind(&sure.path, &target, volume.read_only)?, ""));
         // What the instance keeps there decides what runs on this host; a container must not see it by a detour.
         if let Ok(below) = canonical(state).strip_prefix(&sure.path) {
             let hidden = utf8(&Path::new(&target).join(below))?;
-            mounts.push(Made::ours(bind(&dirs.cover_dir(state)?, &hidden, true)?, "hides wharf's own files"));
+            mounts.push(PlannedMount::by_wharf(
+                bind(&dirs.cover_dir(state)?, &hidden, true)?,
+                "hides wharf's own files",
+            ));
         }
     }
-    for part in settled.repository_parts(home)? {
-        mounts.push(Made::ours(bind(&part.source, &utf8(&part.target)?, part.read_only)?, part.what));
+    for part in paths.repository_parts(home)? {
+        mounts.push(PlannedMount::by_wharf(
+            bind(&part.source, &utf8(&part.target)?, part.read_only)?,
+            part.what,
+        ));
     }
-    for (secret, sure) in container.secrets.iter().zip(&settled.secrets) {
-        mounts.push(Made::asked(bind(&sure.path, &format!("{SECRETS}/{}", secret.name), true)?, "a secret"));
+    for (secret, sure) in container.secrets.iter().zip(&paths.secrets) {
+        mounts.push(PlannedMount::by_user(
+            bind(&sure.path, &format!("{SECRETS}/{}", secret.name), true)?,
+            "a secret",
+        ));
     }
     Ok(mounts)
 }
 
 /// The mounts of a container on another host, which can share nothing with this one. What is uploaded goes into a
 /// volume of its own, which stays readable when the container has stopped, and is removed with it.
-pub(crate) fn remote(container: &Container) -> Result<Vec<Made>, Failure> {
+pub(crate) fn remote(container: &Container) -> Result<Vec<PlannedMount>, Failure> {
     let own = |target: &str| Mount {
         typ: Some(MountType::VOLUME),
         target: Some(target.to_owned()),
         ..Mount::default()
     };
-    let mut mounts = vec![Made::ours(own("/run/wharf"), "the holder, its room and the log")];
+    let mut mounts = vec![PlannedMount::by_wharf(own("/run/wharf"), "the holder, its room and the log")];
     if !container.secrets.is_empty() {
-        mounts.push(Made::ours(own(SECRETS), "the secrets"));
+        mounts.push(PlannedMount::by_wharf(own(SECRETS), "the secrets"));
     }
     for volume in &container.volumes {
         if volume.source.as_bytes().contains(&b'/') {
@@ -149,7 +162,7 @@ pub(crate) fn remote(container: &Container) -> Result<Vec<Made>, Failure> {
             return Err(Failure::new(Code::Unsupported, message)
                 .hint("name a volume of that engine, or copy files with `wharf cp`"));
         }
-        mounts.push(Made::asked(named_volume(volume)?, ""));
+        mounts.push(PlannedMount::by_user(named_volume(volume)?, ""));
     }
     Ok(mounts)
 }

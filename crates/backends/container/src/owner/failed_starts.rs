@@ -7,10 +7,10 @@ use tokio::time::Instant;
 use wharf_backend::Result;
 use wharf_model::SessionId;
 
+use crate::containers::Containers;
 use crate::engine::Engine;
 use crate::engine::endpoint::Endpoint;
 use crate::owner::container_name;
-use crate::place::Place;
 
 /// How soon an engine that is out of reach is asked again, at first and at most.
 const RETRY_BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
@@ -19,9 +19,9 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(6 * 3600);
 /// How many times it is looked whether a container that was asked for comes after all.
 const MAX_CHECKS: u32 = 4;
 /// How many containers are remembered. Further ones are found by `gc`, or by the next daemon.
-const MAX_OWED: usize = 1024;
+const MAX_FAILED_STARTS: usize = 1024;
 
-impl Place {
+impl Containers {
     /// Takes the container of a start back that failed, where it is there and ours.
     pub(crate) async fn take_back(&self, engine: &Engine, session: &SessionId) -> Result<bool> {
         let Some(found) = engine.container(&container_name(session)).await? else { return Ok(false) };
@@ -34,32 +34,32 @@ impl Place {
     }
 
     /// Remembers that a failed start may have left its container, and has it taken away when its engine is back.
-    pub(crate) fn owe(self: &Arc<Self>, endpoint: &Endpoint, session: &SessionId) {
+    pub(crate) fn remove_when_reachable(self: &Arc<Self>, endpoint: &Endpoint, session: &SessionId) {
         {
-            let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
-            if owed.len() >= MAX_OWED || !owed.insert(session.clone()) {
+            let mut failed = self.failed_starts.lock().unwrap_or_else(PoisonError::into_inner);
+            if failed.len() >= MAX_FAILED_STARTS || !failed.insert(session.clone()) {
                 return;
             }
         }
-        let (place, endpoint, session) = (Arc::downgrade(self), endpoint.clone(), session.clone());
+        let (containers, endpoint, session) = (Arc::downgrade(self), endpoint.clone(), session.clone());
         tokio::spawn(async move {
             let (mut wait, mut looks, until) = (RETRY_BACKOFF.0, 0, Instant::now() + GIVE_UP_AFTER);
             while looks < MAX_CHECKS && Instant::now() < until {
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(RETRY_BACKOFF.1);
-                let Some(place) = place.upgrade() else { return };
-                if !place.is_owed(&session) {
+                let Some(containers) = containers.upgrade() else { return };
+                if !containers.is_failed_start(&session) {
                     // It was started again, which took care of it.
                     return;
                 }
-                let engine = match place.engine_at(&endpoint).await {
+                let engine = match containers.engine_at(&endpoint).await {
                     Ok(engine) => engine,
                     Err(failure) => {
                         tracing::debug!(%session, %failure, "the container of a failed start is left for now");
                         continue;
                     }
                 };
-                match place.settle(&engine, &session).await {
+                match containers.remove_failed_start(&engine, &session).await {
                     Ok(true) => break,
                     // It was not there. One that was asked for may still come.
                     Ok(false) => looks += 1,
@@ -68,17 +68,17 @@ impl Place {
                     }
                 }
             }
-            if let Some(place) = place.upgrade() {
-                place.no_longer_owed(&session);
+            if let Some(containers) = containers.upgrade() {
+                containers.forget_failed_start(&session);
             }
         });
     }
 
     /// Takes it away, unless the session was started again meanwhile.
-    async fn settle(&self, engine: &Engine, session: &SessionId) -> Result<bool> {
+    async fn remove_failed_start(&self, engine: &Engine, session: &SessionId) -> Result<bool> {
         let Some(found) = engine.container(&container_name(session)).await? else { return Ok(false) };
         // Asked after the look: who starts it again says so first, so what was found is what was left.
-        if !self.owner()?.owns(&found, session) || !self.is_owed(session) {
+        if !self.owner()?.owns(&found, session) || !self.is_failed_start(session) {
             return Ok(true);
         }
         engine.remove(&found.id).await?;
@@ -86,12 +86,12 @@ impl Place {
         Ok(true)
     }
 
-    fn is_owed(&self, session: &SessionId) -> bool {
-        self.owed.lock().unwrap_or_else(PoisonError::into_inner).contains(session)
+    fn is_failed_start(&self, session: &SessionId) -> bool {
+        self.failed_starts.lock().unwrap_or_else(PoisonError::into_inner).contains(session)
     }
 
     /// A start of the session takes care of what an earlier one left.
-    pub(crate) fn no_longer_owed(&self, session: &SessionId) {
-        self.owed.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
+    pub(crate) fn forget_failed_start(&self, session: &SessionId) {
+        self.failed_starts.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
     }
 }

@@ -31,9 +31,9 @@ const MAX_POINTER_LEN: u64 = 8 << 10;
 /// The most names in a repository's own directory.
 const MAX_NAMES: usize = 4096;
 /// Where a container sees repositories whole.
-const WHOLE: &str = "/run/wharf/repository";
+const WHOLE_DIR: &str = "/run/wharf/repository";
 /// The directory of the session's own in their places, in its home.
-const VIEWS: &str = "repositories";
+const VIEWS_DIR: &str = "repositories";
 /// How many links git resolves when it looks for the place of a lock.
 const MAX_GIT_LINKS: u32 = 5;
 
@@ -182,8 +182,8 @@ impl Repository {
 
     /// Makes what the mounts need: the session's own directory in the repository's place, and an empty file where settings of
     /// the work tree could be planted.
-    pub(crate) fn furnish(&self, home: &Path, number: usize) -> Result<(), Failure> {
-        let furnish = || -> io::Result<()> {
+    pub(crate) fn create_view(&self, home: &Path, number: usize) -> Result<(), Failure> {
+        let create = || -> io::Result<()> {
             let kept = Dir::open(&self.own)?;
             if kept.kind("config.worktree")?.is_none() {
                 kept.make_file("config.worktree", 0o644)?;
@@ -192,7 +192,7 @@ impl Repository {
             if repository.kind("logs")?.is_none() {
                 repository.make_dir("logs", 0o755)?;
             }
-            let (views, at) = (home.join(VIEWS), view(home, number));
+            let (views, at) = (home.join(VIEWS_DIR), view(home, number));
             make_dir(&views, 0o700)?;
             // A container of an earlier run could write there.
             Dir::open(&views)?.remove_tree(number.to_string())?;
@@ -212,7 +212,7 @@ impl Repository {
             make_dir(&at.join("worktrees"), 0o777)?;
             packed_refs(&at, &whole)
         };
-        furnish().map_err(|error| {
+        create().map_err(|error| {
             Failure::system(format!("cannot share the repository {}", self.path.display()), &error)
         })
     }
@@ -220,7 +220,7 @@ impl Repository {
 
 /// Where a container sees the whole repository, read-only.
 fn whole_at(number: usize) -> PathBuf {
-    Path::new(WHOLE).join(number.to_string())
+    Path::new(WHOLE_DIR).join(number.to_string())
 }
 
 /// Packed references can be read and locked, and not be written.
@@ -247,13 +247,13 @@ fn is_dir(dir: &Dir, name: &str) -> bool {
 
 /// The session's own directory in the place of a repository's.
 fn view(home: &Path, number: usize) -> PathBuf {
-    home.join(VIEWS).join(number.to_string())
+    home.join(VIEWS_DIR).join(number.to_string())
 }
 
 /// Takes away what was made in a session's home.
 pub(crate) fn clear(home: &Path) {
     // A home that is gone has none.
-    let _ = Dir::open(home).and_then(|home| home.remove_tree(VIEWS));
+    let _ = Dir::open(home).and_then(|home| home.remove_tree(VIEWS_DIR));
 }
 
 #[cfg(test)]
@@ -335,7 +335,7 @@ mod tests {
         let home = ground.path("home");
         fs::create_dir(&home).unwrap();
         for _ in 0..2 {
-            repository.furnish(&home, 0).unwrap();
+            repository.create_view(&home, 0).unwrap();
         }
         let git = ground.path("repo/.git");
         let parts = repository.parts(&home, 0, false).unwrap();

@@ -8,37 +8,37 @@ use wharf_backend::{Keeper, Leftover, Result};
 use wharf_local::held;
 use wharf_model::{Failure, Ticket};
 
+use crate::containers::Containers;
 use crate::engine::Engine;
 use crate::engine::endpoint::Endpoint;
-use crate::owner::orphans::{self, Orphan, Verdict};
-use crate::owner::{container_name, has_mark};
-use crate::place::Place;
+use crate::owner::orphaned_containers::{self, OrphanedContainer, Verdict};
+use crate::owner::{container_name, has_install_id};
+use crate::session_start::off_thread;
 use crate::shared_container::membership;
-use crate::starting::off_thread;
 use crate::ticket_data::TicketData;
 
 #[async_trait]
-impl Keeper for Place {
+impl Keeper for Containers {
     async fn forget(&self, ticket: &Ticket) -> Result<()> {
         self.remove(ticket).await
     }
 
     async fn leftovers(&self, dry_run: bool) -> Result<Vec<Leftover>> {
         // Without a mark none was ever asked for a container, and to ask would make one.
-        if !has_mark(&self.options.state) {
+        if !has_install_id(&self.options.state) {
             return Ok(Vec::new());
         }
         let mut all = Vec::new();
         for (address, used) in self.addresses().await? {
             // Nothing but what is told: a first use of an engine would clear up in it.
-            let found = match self.reached(&Endpoint::named(&address, "a session's ticket")).await {
-                Ok(engine) => self.left_in(&engine, dry_run).await,
+            let found = match self.connect(&Endpoint::named(&address, "a session's ticket")).await {
+                Ok(engine) => self.leftovers_in(&engine, dry_run).await,
                 Err(failure) => Err(failure),
             };
             match found {
                 Ok(found) => all.extend(found),
                 // One that is only the usual one may never have been there.
-                Err(failure) if used => all.push(unseen(&address, &failure)),
+                Err(failure) if used => all.push(unreachable_engine(&address, &failure)),
                 Err(_) => {}
             }
         }
@@ -46,7 +46,7 @@ impl Keeper for Place {
     }
 }
 
-impl Place {
+impl Containers {
     /// The engines that may have something of ours, and whether they are known to have been used.
     async fn addresses(&self) -> Result<BTreeMap<String, bool>> {
         let mut all = BTreeMap::new();
@@ -68,10 +68,12 @@ impl Place {
         Ok(all)
     }
 
-    async fn left_in(&self, engine: &Engine, dry_run: bool) -> Result<Vec<Leftover>> {
+    async fn leftovers_in(&self, engine: &Engine, dry_run: bool) -> Result<Vec<Leftover>> {
         let (owner, sessions) = (self.owner()?, &self.options.sessions);
         let mut all = Vec::new();
-        for Orphan { session, container, what } in orphans::look(engine, owner, sessions).await? {
+        for OrphanedContainer { session, container, what } in
+            orphaned_containers::find(engine, owner, sessions).await?
+        {
             let thing = format!("container {} of {}", container_name(&session), self.options.flavour.name());
             let taken = match what {
                 Verdict::Doubtful => Err(what.why().to_owned()),
@@ -92,6 +94,6 @@ impl Place {
     }
 }
 
-fn unseen(address: &str, failure: &Failure) -> Leftover {
+fn unreachable_engine(address: &str, failure: &Failure) -> Leftover {
     Leftover { thing: format!("what the engine at {address} has"), why: failure.message.clone(), kept: true }
 }

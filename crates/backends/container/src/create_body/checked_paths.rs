@@ -6,15 +6,15 @@ use wharf_backend::{Pins, Sure};
 use wharf_boundary::{Dir, Kind};
 use wharf_model::{Code, Container, Expected, Failure, PinKind, Text};
 
-use crate::body::mounts::SECRETS;
-use crate::body::sockets::{canonical, shared_by};
-use crate::body::worktree::{self, Part, Repository};
+use crate::create_body::engine_sockets::{canonical, shared_by};
+use crate::create_body::mounts::SECRETS;
+use crate::create_body::worktree::{self, Part, Repository};
 
 /// The largest secret that is brought to another host.
 const MAX_SECRET_LEN: u64 = 16 << 20;
 
 /// What this host keeps from every container.
-pub(crate) struct Kept<'a> {
+pub(crate) struct Withheld<'a> {
     /// The sockets of engines that this one and its caller know of.
     pub(crate) sockets: &'a [PathBuf],
     /// The instance's own directory.
@@ -25,7 +25,7 @@ pub(crate) struct Kept<'a> {
 
 /// What was decided of a container's paths, and checked a moment ago.
 #[derive(Debug, Default)]
-pub(crate) struct Settled {
+pub(crate) struct CheckedPaths {
     /// Of each volume; none of one that has a name.
     pub(crate) volumes: Vec<Option<Sure>>,
     /// Of each secret.
@@ -44,56 +44,56 @@ struct Worktree {
     read_only: bool,
 }
 
-impl Settled {
+impl CheckedPaths {
     /// Decides or checks all paths of a container. On another host there are no volumes with a path, and the container there
     /// has no file of this one.
     pub(crate) fn of(
         container: &Container,
         pins: &mut Pins<'_>,
-        kept: &Kept<'_>,
+        withheld: &Withheld<'_>,
         remote: bool,
     ) -> Result<Self, Failure> {
-        let mut settled = Self::default();
+        let mut paths = Self::default();
         for volume in &container.volumes {
             if remote || !volume.source.as_bytes().contains(&b'/') {
-                settled.volumes.push(None);
+                paths.volumes.push(None);
                 continue;
             }
             let first = pins.of(PinKind::Mount, &volume.source).is_none();
             let tree = pins.settle(PinKind::Mount, &volume.source)?;
-            kept.allows(&volume.source, &tree)?;
+            withheld.allows(&volume.source, &tree)?;
             // A work tree in its own place is one in the container too.
             if volume.source == volume.target && tree.look.kind == Kind::Directory {
                 let own = worktree_of(pins, &volume.source, &tree, first)?;
                 if let Some(repository) = own.and_then(|own| Repository::around(own.path)) {
-                    kept.allows_path(&repository.path)?;
-                    settled.worktrees.push(Worktree {
+                    withheld.allows_path(&repository.path)?;
+                    paths.worktrees.push(Worktree {
                         tree: tree.clone(),
                         repository,
                         read_only: volume.read_only,
                     });
                 }
             }
-            settled.expect(&volume.target, &tree);
-            settled.volumes.push(Some(tree));
+            paths.expect(&volume.target, &tree);
+            paths.volumes.push(Some(tree));
         }
         for secret in &container.secrets {
             named(&secret.name)?;
             let sure = pins.settle(PinKind::Secret, &secret.source)?;
-            if secret.source.as_path().parent() != Some(kept.secrets) {
-                kept.allows(&secret.source, &sure)?;
+            if secret.source.as_path().parent() != Some(withheld.secrets) {
+                withheld.allows(&secret.source, &sure)?;
             }
             if sure.look.kind != Kind::File {
                 let what = format!("{} is {} and no secret", sure.path.display(), sure.look.kind.noun());
                 return Err(Failure::new(Code::Invalid, what).hint("a secret is a file"));
             }
             if !remote {
-                settled.expect(&format!("{SECRETS}/{}", secret.name).into(), &sure);
+                paths.expect(&format!("{SECRETS}/{}", secret.name).into(), &sure);
             }
-            settled.secrets.push(sure);
+            paths.secrets.push(sure);
         }
-        settled.keep_users_own();
-        Ok(settled)
+        paths.keep_users_own();
+        Ok(paths)
     }
 
     /// A repository that the user shares himself stays as he shares it.
@@ -110,14 +110,15 @@ impl Settled {
 
     /// Makes what the mounts of work trees need in a session's home. What an earlier run left there may take long to go, so
     /// that is done beside the daemon's thread.
-    pub(crate) async fn furnish(&self, home: &Path) -> Result<(), Failure> {
+    pub(crate) async fn create_dirs(&self, home: &Path) -> Result<(), Failure> {
         let all: Vec<(usize, Repository)> =
             self.distinct().map(|(number, worktree)| (number, worktree.repository.clone())).collect();
         if all.is_empty() {
             return Ok(());
         }
         let home = home.to_owned();
-        let work = move || all.iter().try_for_each(|(number, repository)| repository.furnish(&home, *number));
+        let work =
+            move || all.iter().try_for_each(|(number, repository)| repository.create_view(&home, *number));
         let done = tokio::task::spawn_blocking(work).await;
         done.map_err(|error| Failure::new(Code::Internal, error.to_string()))?
     }
@@ -184,7 +185,7 @@ fn worktree_of(pins: &mut Pins<'_>, given: &Text, tree: &Sure, first: bool) -> R
     }
 }
 
-impl Kept<'_> {
+impl Withheld<'_> {
     /// Refuses to share what would give the host away.
     fn allows(&self, given: &Text, sure: &Sure) -> Result<(), Failure> {
         self.allows_as(given.as_path(), &sure.path)
@@ -238,9 +239,13 @@ mod tests {
 
     use super::*;
 
-    fn of(container: &Container, kept: &Kept<'_>, pins: &mut Vec<Pin>) -> Result<Settled, Failure> {
+    fn of(
+        container: &Container,
+        withheld: &Withheld<'_>,
+        pins: &mut Vec<Pin>,
+    ) -> Result<CheckedPaths, Failure> {
         let name: Name = "one".parse().unwrap();
-        Settled::of(container, &mut Pins::new(&name, pins), kept, false)
+        CheckedPaths::of(container, &mut Pins::new(&name, pins), withheld, false)
     }
 
     fn sharing(source: &Path, target: &str) -> Container {
@@ -259,8 +264,8 @@ mod tests {
         symlink(root.join("run"), root.join("detour")).unwrap();
         let (socket, state) = (root.join("run/engine.sock"), root.join("home/state"));
         let sockets = [root.join("elsewhere.sock"), socket.clone()];
-        let kept = Kept { sockets: &sockets, state: &state, secrets: &root.join("none") };
-        let code = |path: &Path| of(&sharing(path, "/x"), &kept, &mut Vec::new()).unwrap_err().code;
+        let withheld = Withheld { sockets: &sockets, state: &state, secrets: &root.join("none") };
+        let code = |path: &Path| of(&sharing(path, "/x"), &withheld, &mut Vec::new()).unwrap_err().code;
         for refused in [&socket, &root.join("run"), &root.join("detour"), &root, &state] {
             assert_eq!(code(refused), Code::Forbidden, "{}", refused.display());
         }
@@ -269,10 +274,11 @@ mod tests {
         }
         assert_eq!(code(&root.join("none")), Code::NotFound);
         assert_eq!(code(Path::new("relative/x")), Code::Invalid);
-        let settled = of(&sharing(&root.join("other"), "/x"), &kept, &mut Vec::new()).unwrap();
-        assert_eq!(settled.expected[0].path, "/x".into());
+        let paths = of(&sharing(&root.join("other"), "/x"), &withheld, &mut Vec::new()).unwrap();
+        assert_eq!(paths.expected[0].path, "/x".into());
         assert!(
-            of(&sharing(Path::new("a-volume"), "/x"), &kept, &mut Vec::new()).unwrap().volumes[0].is_none()
+            of(&sharing(Path::new("a-volume"), "/x"), &withheld, &mut Vec::new()).unwrap().volumes[0]
+                .is_none()
         );
     }
 
@@ -287,19 +293,19 @@ mod tests {
         std::fs::create_dir_all(&own).unwrap();
         std::fs::write(own.join("key"), "own").unwrap();
         std::fs::write(root.join("state/ticket"), "t").unwrap();
-        let kept = Kept { sockets: &[], state: &root.join("state"), secrets: &own };
+        let withheld = Withheld { sockets: &[], state: &root.join("state"), secrets: &own };
         let secret = |name: &str| Secret { name: "s".into(), source: root.join(name).into() };
         let with = |name: &str| Container { secrets: vec![secret(name)], ..Container::of("a") };
-        assert_eq!(of(&with("dir"), &kept, &mut Vec::new()).unwrap_err().code, Code::Invalid);
-        assert_eq!(of(&with("state/ticket"), &kept, &mut Vec::new()).unwrap_err().code, Code::Forbidden);
-        let settled = of(&with("state/one/secrets/key"), &kept, &mut Vec::new()).unwrap();
-        assert_eq!(read_secret(&settled.secrets[0]).unwrap(), b"own");
+        assert_eq!(of(&with("dir"), &withheld, &mut Vec::new()).unwrap_err().code, Code::Invalid);
+        assert_eq!(of(&with("state/ticket"), &withheld, &mut Vec::new()).unwrap_err().code, Code::Forbidden);
+        let paths = of(&with("state/one/secrets/key"), &withheld, &mut Vec::new()).unwrap();
+        assert_eq!(read_secret(&paths.secrets[0]).unwrap(), b"own");
         let mut pins = Vec::new();
-        let settled = of(&with("dir/key"), &kept, &mut pins).unwrap();
-        assert_eq!(read_secret(&settled.secrets[0]).unwrap(), b"k");
+        let paths = of(&with("dir/key"), &withheld, &mut pins).unwrap();
+        assert_eq!(read_secret(&paths.secrets[0]).unwrap(), b"k");
         std::fs::remove_file(root.join("dir/key")).unwrap();
         symlink("../other", root.join("dir/key")).unwrap();
-        assert_eq!(of(&with("dir/key"), &kept, &mut pins).unwrap_err().code, Code::Forbidden);
-        assert!(read_secret(&settled.secrets[0]).is_err());
+        assert_eq!(of(&with("dir/key"), &withheld, &mut pins).unwrap_err().code, Code::Forbidden);
+        assert!(read_secret(&paths.secrets[0]).is_err());
     }
 }

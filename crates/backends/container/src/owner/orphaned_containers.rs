@@ -14,7 +14,7 @@ use crate::session_dirs::SessionDirs;
 const OVER: &[&str] = &["created", "configured", "exited", "stopped", "dead"];
 
 /// A container that is nobody's any more.
-pub(crate) struct Orphan {
+pub(crate) struct OrphanedContainer {
     pub(crate) session: SessionId,
     pub(crate) container: String,
     pub(crate) what: Verdict,
@@ -42,7 +42,7 @@ impl Verdict {
 }
 
 /// Looks for containers that were made here for sessions that are over, or are no more.
-pub(crate) async fn look(engine: &Engine, owner: &Owner, sessions: &Path) -> Result<Vec<Orphan>> {
+pub(crate) async fn find(engine: &Engine, owner: &Owner, sessions: &Path) -> Result<Vec<OrphanedContainer>> {
     let listed = engine.containers(&owner.selector()).await?;
     let of = |container: Listed| {
         let session = owner.session(&container.labels)?;
@@ -51,7 +51,7 @@ pub(crate) async fn look(engine: &Engine, owner: &Owner, sessions: &Path) -> Res
             return None;
         }
         let what = judge(&container, &session, sessions)?;
-        Some(Orphan { session, container: container.id, what })
+        Some(OrphanedContainer { session, container: container.id, what })
     };
     Ok(listed.into_iter().filter_map(of).collect())
 }
@@ -72,15 +72,15 @@ fn judge(container: &Listed, session: &SessionId, sessions: &Path) -> Option<Ver
 }
 
 /// Takes away what is nobody's beyond doubt. One that runs is left alone, and named.
-pub(crate) async fn clear(engine: &Engine, owner: &Owner, sessions: &Path) {
-    let orphans = match look(engine, owner, sessions).await {
+pub(crate) async fn remove_all(engine: &Engine, owner: &Owner, sessions: &Path) {
+    let orphans = match find(engine, owner, sessions).await {
         Ok(orphans) => orphans,
         Err(failure) => {
             tracing::debug!(%failure, "containers without a session cannot be looked for");
             return;
         }
     };
-    for Orphan { session, container, what } in orphans {
+    for OrphanedContainer { session, container, what } in orphans {
         if what == Verdict::Doubtful {
             tracing::warn!(%session, container, "a container runs whose session is not known");
         } else if let Err(failure) = engine.remove(&container).await {

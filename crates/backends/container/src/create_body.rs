@@ -1,9 +1,9 @@
 //! What a container is made of: closed as far as it goes, and opened where the spec says so.
 
+pub(crate) mod checked_paths;
+pub(crate) mod engine_sockets;
 pub(crate) mod mounts;
-pub(crate) mod settled;
-pub(crate) mod sockets;
-pub(crate) mod user;
+pub(crate) mod user_ids;
 pub(crate) mod worktree;
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use bollard::models::{
 };
 use wharf_model::{Code, Container, Failure, Limits, Port, Publish, Ticket};
 
-use crate::body::mounts::{HOLDER, ROOM, utf8};
+use crate::create_body::mounts::{HOLDER, ROOM, utf8};
 
 /// How many processes a container may have that names no number: no agent needs more, and a fork bomb stops there.
 const DEFAULT_MAX_PROCESSES: i64 = 4096;
@@ -22,7 +22,7 @@ const DEFAULT_MAX_PROCESSES: i64 = 4096;
 const RELAY_PROCESSES: i64 = 3;
 
 /// What the container of a session is made of.
-pub(crate) struct Plan<'a> {
+pub(crate) struct CreatePlan<'a> {
     pub(crate) ticket: &'a Ticket,
     pub(crate) container: &'a Container,
     /// The image by the engine's own id of it: what its name means may change meanwhile.
@@ -37,9 +37,9 @@ pub(crate) struct Plan<'a> {
     pub(crate) handshake_socket: &'a str,
 }
 
-impl Plan<'_> {
+impl CreatePlan<'_> {
     /// The engine's words for it.
-    pub(crate) fn body(self) -> Result<ContainerCreateBody, Failure> {
+    pub(crate) fn create_body(self) -> Result<ContainerCreateBody, Failure> {
         let Self { ticket, container, image, labels, mounts, user, other_user, remote, handshake_socket } =
             self;
         let mut cmd =

@@ -12,46 +12,46 @@ use tokio::sync::watch;
 use wharf_backend::{Connection, ExecRequest, Output, Pending, Result, Status, Stop};
 use wharf_model::{Code, DiskUse, ExitRecord, Failure, Millis, NetworkUse, Offset, Size, Stats, Ticket};
 
+use crate::containers::Containers;
 use crate::engine::endpoint::Endpoint;
 use crate::engine::{Engine, QUERY_TIMEOUT};
-use crate::place::Place;
 use crate::ticket_data::TicketData;
 
 /// A container that is passed through. Input, output and the end are the passing command's; signals, sizes and numbers are
 /// the engine's to answer.
-pub(crate) struct GuestLink {
+pub(crate) struct GuestConnection {
     inner: Arc<dyn Connection>,
-    guest: Arc<Held>,
+    guest: Arc<GuestContainer>,
 }
 
 /// The container, for the engine.
-struct Held {
-    place: Arc<Place>,
+struct GuestContainer {
+    containers: Arc<Containers>,
     data: TicketData,
 }
 
-impl GuestLink {
+impl GuestConnection {
     /// The connection to one. Its terminal follows when the session's size changes, and not before: until somebody asks for
     /// a size, it is left as it was.
     pub(crate) fn follow(
-        place: Arc<Place>,
+        containers: Arc<Containers>,
         ticket: &Ticket,
         inner: Arc<dyn Connection>,
     ) -> Arc<dyn Connection> {
-        let guest = Arc::new(Held { place, data: TicketData::of(ticket) });
+        let guest = Arc::new(GuestContainer { containers, data: TicketData::of(ticket) });
         if ticket.spec.tty {
-            tokio::spawn(sizes(Arc::clone(&guest), ticket.spec.size.sane(), inner.status()));
+            tokio::spawn(follow_size(Arc::clone(&guest), ticket.spec.size.sane(), inner.status()));
         }
         Arc::new(Self { inner, guest })
     }
 }
 
-impl Held {
+impl GuestContainer {
     async fn engine(&self) -> Result<(Engine, &str)> {
         let lost = || Failure::new(Code::Internal, "the ticket does not say which container it is");
         let (address, id) =
             self.data.endpoint.clone().zip(self.data.container.as_deref()).ok_or_else(lost)?;
-        Ok((self.place.engine_at(&Endpoint::named(address, "the session's ticket")).await?, id))
+        Ok((self.containers.engine_at(&Endpoint::named(address, "the session's ticket")).await?, id))
     }
 
     async fn resize(&self, size: Size) -> Result<()> {
@@ -63,7 +63,7 @@ impl Held {
 }
 
 /// Tells the engine of each size that the session gets.
-async fn sizes(guest: Arc<Held>, mut known: Size, mut status: watch::Receiver<Status>) {
+async fn follow_size(guest: Arc<GuestContainer>, mut known: Size, mut status: watch::Receiver<Status>) {
     let over = |status: &Status| status.exit.is_some() || status.broken;
     loop {
         let size = match status.wait_for(|status| status.size != known || over(status)).await {
@@ -78,7 +78,7 @@ async fn sizes(guest: Arc<Held>, mut known: Size, mut status: watch::Receiver<St
 }
 
 #[async_trait]
-impl Connection for GuestLink {
+impl Connection for GuestConnection {
     async fn write(&self, bytes: &[u8], within: Duration) -> Result<()> {
         self.inner.write(bytes, within).await
     }
@@ -158,7 +158,7 @@ impl Connection for GuestLink {
     }
 
     async fn exec(&self, _: ExecRequest) -> Result<i32> {
-        let engine = self.guest.place.options.flavour.name();
+        let engine = self.guest.containers.options.flavour.name();
         Err(Failure::unsupported("a further command", "a container that is somebody else's")
             .hint(format!("`{engine} exec` runs one")))
     }

@@ -9,10 +9,10 @@ use futures_util::StreamExt;
 use tokio::sync::{broadcast, watch};
 use wharf_backend::{Frozen, Result};
 
+use crate::containers::Containers;
 use crate::engine::Engine;
 use crate::engine::endpoint::Endpoint;
 use crate::owner::Owner;
-use crate::place::Place;
 
 /// How much may wait for a slow listener, who is told when it was more.
 const MAX_QUEUED_EVENTS: usize = 256;
@@ -20,52 +20,56 @@ const MAX_QUEUED_EVENTS: usize = 256;
 const RETRY_BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// What is heard of, and from which engines.
-pub(crate) struct Sentry {
-    heard: broadcast::Sender<Frozen>,
-    posts: Mutex<HashMap<String, Weak<Post>>>,
+pub(crate) struct PauseEvents {
+    sender: broadcast::Sender<Frozen>,
+    subscriptions: Mutex<HashMap<String, Weak<Subscription>>>,
 }
 
 /// Keeps an engine listened to.
-pub(crate) struct Post {
+pub(crate) struct Subscription {
     _open: watch::Sender<()>,
 }
 
-impl Sentry {
+impl PauseEvents {
     pub(crate) fn new() -> Self {
-        Self { heard: broadcast::Sender::new(MAX_QUEUED_EVENTS), posts: Mutex::default() }
+        Self { sender: broadcast::Sender::new(MAX_QUEUED_EVENTS), subscriptions: Mutex::default() }
     }
 
-    pub(crate) fn news(&self) -> broadcast::Receiver<Frozen> {
-        self.heard.subscribe()
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Frozen> {
+        self.sender.subscribe()
     }
 
     /// Listens to an engine for as long as somebody keeps what this gives: sessions that live do.
-    pub(crate) fn listen(&self, place: &Arc<Place>, endpoint: Endpoint) -> Arc<Post> {
-        let mut posts = self.posts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(post) = posts.get(&endpoint.address).and_then(Weak::upgrade) {
-            return post;
+    pub(crate) fn watch(&self, containers: &Arc<Containers>, endpoint: Endpoint) -> Arc<Subscription> {
+        let mut subscriptions = self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(subscription) = subscriptions.get(&endpoint.address).and_then(Weak::upgrade) {
+            return subscription;
         }
-        posts.retain(|_, post| post.strong_count() > 0);
+        subscriptions.retain(|_, subscription| subscription.strong_count() > 0);
         let (open, mut closed) = watch::channel(());
-        let post = Arc::new(Post { _open: open });
-        posts.insert(endpoint.address.clone(), Arc::downgrade(&post));
-        let (place, heard) = (Arc::downgrade(place), self.heard.clone());
+        let subscription = Arc::new(Subscription { _open: open });
+        subscriptions.insert(endpoint.address.clone(), Arc::downgrade(&subscription));
+        let (containers, sender) = (Arc::downgrade(containers), self.sender.clone());
         tokio::spawn(async move {
             tokio::select! {
                 // The post is given up.
                 _ = closed.changed() => {}
-                () = hear(&place, &endpoint, &heard) => {}
+                () = watch_again_and_again(&containers, &endpoint, &sender) => {}
             }
         });
-        post
+        subscription
     }
 }
 
 /// Listens again and again. It ends with the backend.
-async fn hear(place: &Weak<Place>, endpoint: &Endpoint, heard: &broadcast::Sender<Frozen>) {
+async fn watch_again_and_again(
+    containers: &Weak<Containers>,
+    endpoint: &Endpoint,
+    sender: &broadcast::Sender<Frozen>,
+) {
     let mut wait = RETRY_BACKOFF.0;
     loop {
-        let Some(here) = place.upgrade() else { return };
+        let Some(here) = containers.upgrade() else { return };
         let reached =
             async { Ok::<_, wharf_model::Failure>((here.engine_at(endpoint).await?, here.owner()?.clone())) };
         let reached = reached.await;
@@ -73,7 +77,7 @@ async fn hear(place: &Weak<Place>, endpoint: &Endpoint, heard: &broadcast::Sende
         match reached {
             Ok((engine, owner)) => {
                 wait = RETRY_BACKOFF.0;
-                if let Err(failure) = follow(&engine, &owner, heard).await {
+                if let Err(failure) = forward(&engine, &owner, sender).await {
                     tracing::debug!(%failure, "an engine is not heard any more");
                 }
             }
@@ -85,12 +89,12 @@ async fn hear(place: &Weak<Place>, endpoint: &Endpoint, heard: &broadcast::Sende
 }
 
 /// Tells how everything is now, and then what changes, until the engine falls silent.
-async fn follow(engine: &Engine, owner: &Owner, heard: &broadcast::Sender<Frozen>) -> Result<()> {
+async fn forward(engine: &Engine, owner: &Owner, sender: &broadcast::Sender<Frozen>) -> Result<()> {
     // From before the look on: what happens between the two is told twice, and in the right order.
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     for container in engine.containers(&owner.selector()).await? {
         if let Some(session) = owner.session(&container.labels) {
-            let _ = heard.send(Frozen { session, still: container.state == "paused" });
+            let _ = sender.send(Frozen { session, still: container.state == "paused" });
         }
     }
     let filters = HashMap::from([("type", vec!["container".to_owned()]), ("label", vec![owner.selector()])]);
@@ -107,7 +111,7 @@ async fn follow(engine: &Engine, owner: &Owner, heard: &broadcast::Sender<Frozen
         };
         let labels = event.actor.and_then(|actor| actor.attributes).unwrap_or_default();
         if let Some(session) = owner.session(&labels) {
-            let _ = heard.send(Frozen { session, still });
+            let _ = sender.send(Frozen { session, still });
         }
     }
     Ok(())
