@@ -1,10 +1,10 @@
 //! Checks every dependency's SPDX expression against `deny.toml`.
 
 use anyhow::{Context, Result, bail};
+use wharf_tool_support::flags::Flags;
+use wharf_tool_support::step::root;
 
-use crate::flags::Flags;
 use crate::metadata;
-use crate::step::root;
 
 /// `cargo xtask licences`: the part of `cargo deny check` that needs no further program.
 pub(crate) fn task(flags: Flags) -> Result<()> {

@@ -1,115 +1,102 @@
-//! Every task of this repository. `cargo xtask` lists them.
+//! Runs a task of this repository, or the program that does it. `cargo xtask` lists all of them.
 
-mod agents;
-mod bench;
-mod chaos;
-mod container_engine;
-mod counter;
-mod cycles;
-mod flags;
-mod hostile;
-mod instance;
 mod layers;
 mod licences;
 mod metadata;
 mod pages;
-mod process;
 mod publish;
-mod random;
 mod run;
 mod runner;
 mod setup;
-mod step;
 mod supply;
 mod test;
 mod test_home;
 
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
+use wharf_tool_support::flags::Flags;
+use wharf_tool_support::step::{self, cargo, root};
 
-use crate::flags::Flags;
+/// A task: its name, what it does, and what does it.
+type Task = (&'static str, &'static str, Doer);
 
-/// A task: its name, what it does, and the function.
-struct Task {
-    name: &'static str,
-    about: &'static str,
-    run: fn(Flags) -> Result<()>,
+enum Doer {
+    /// A function of this program.
+    Here(fn(Flags) -> Result<()>),
+    /// Another program of this repository, given these words before the caller's.
+    There(&'static str, &'static [&'static str]),
 }
 
+use Doer::{Here, There};
+
 const TASKS: &[Task] = &[
-    Task { name: "setup", about: "install what the tests need, or say what is missing", run: setup::task },
-    Task { name: "test", about: "run every check and every test; what CI runs", run: test::task },
-    Task { name: "layers", about: "check that crate dependencies point downwards only", run: layers::task },
-    Task {
-        name: "licences",
-        about: "check the licence of every dependency against deny.toml",
-        run: licences::task,
-    },
-    Task {
-        name: "supply",
-        about: "check where every dependency comes from: bans, sources, yanked versions",
-        run: supply::task,
-    },
-    Task {
-        name: "pages",
-        about: "check the tests that the docs name, and the first line of every source file",
-        run: pages::task,
-    },
-    Task {
-        name: "publish",
-        about: "pack every crate as for a registry, and send none; `--verify` builds what was packed",
-        run: publish::task,
-    },
-    Task {
-        name: "chaos",
-        about: "kill the daemon, holders or everything under load, then account for every line",
-        run: chaos::task,
-    },
-    Task {
-        name: "cycles",
-        about: "start, end and remove sessions a thousand times, then look for what is left",
-        run: cycles::task,
-    },
-    Task {
-        name: "agents",
-        about: "drive the real agents against a loopback model service, and count what arrived",
-        run: agents::task,
-    },
-    Task {
-        name: "bench",
-        about: "measure Wharf beside tmux, dtach, screen and a bare C floor",
-        run: bench::task,
-    },
-    Task {
-        name: "hostile",
-        about: "measure what others wait while sessions misbehave in every way at once",
-        run: hostile::task,
-    },
-    Task { name: "counter", about: "the agent that the chaos run starts", run: counter::task },
+    ("setup", "install what the tests need, or say what is missing", Here(setup::task)),
+    ("test", "run every check and every test; what CI runs", Here(test::task)),
+    ("layers", "check that crate dependencies point downwards only", Here(layers::task)),
+    ("licences", "check the licence of every dependency against deny.toml", Here(licences::task)),
+    ("supply", "check where every dependency comes from: bans, sources, yanked versions", Here(supply::task)),
+    (
+        "pages",
+        "check the tests that the docs name, and the first line of every source file",
+        Here(pages::task),
+    ),
+    (
+        "publish",
+        "pack every crate as for a registry, and send none; `--verify` builds what was packed",
+        Here(publish::task),
+    ),
+    (
+        "chaos",
+        "kill the daemon, holders or everything under load, then account for every line",
+        There("wharf-stress", &["chaos"]),
+    ),
+    (
+        "cycles",
+        "start, end and remove sessions a thousand times, then look for what is left",
+        There("wharf-stress", &["cycles"]),
+    ),
+    (
+        "agents",
+        "drive the real agents against a loopback model service, and count what arrived",
+        There("wharf-agent-suite", &[]),
+    ),
+    ("bench", "measure Wharf beside tmux, dtach, screen and a bare C floor", There("wharf-bench", &[])),
+    (
+        "hostile",
+        "measure what others wait while sessions misbehave in every way at once",
+        There("wharf-stress", &["hostile"]),
+    ),
 ];
 
 fn main() -> ExitCode {
-    match run(std::env::args().skip(1).collect()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("xtask: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    step::end("xtask", run(std::env::args().skip(1).collect()))
 }
 
 fn run(mut words: Vec<String>) -> Result<()> {
     if words.is_empty() || matches!(words[0].as_str(), "help" | "-h" | "--help") {
         println!("cargo xtask TASK");
-        for task in TASKS {
-            println!("  {:<10} {}", task.name, task.about);
+        for (name, about, _) in TASKS {
+            println!("  {name:<10} {about}");
         }
         return Ok(());
     }
     let name = words.remove(0);
-    match TASKS.iter().find(|task| task.name == name) {
-        Some(task) => (task.run)(Flags::new(words)),
-        None => bail!("there is no task {name:?}; `cargo xtask` lists them"),
+    let Some((_, _, doer)) = TASKS.iter().find(|(task, ..)| *task == name) else {
+        bail!("there is no task {name:?}; `cargo xtask` lists them");
+    };
+    match doer {
+        Here(run) => run(Flags::new(words)),
+        There(program, first) => Err(become_program(program, first, &words)),
     }
+}
+
+/// Becomes a program of this repository, which cargo builds first: signals and the exit code are its own. The error is why not.
+fn become_program(name: &str, first: &[&str], words: &[String]) -> Error {
+    // In the caller's directory, from which the paths among the words lead.
+    let mut run = Command::new(cargo().get_program());
+    run.args(["run", "--quiet", "--manifest-path"]).arg(root().join("Cargo.toml"));
+    run.args(["--package", name, "--"]).args(first).args(words);
+    Error::new(run.exec()).context(format!("cannot run {name}"))
 }

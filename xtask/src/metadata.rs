@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-
-use crate::step::{cargo, output};
+use wharf_tool_support::step::{cargo, output};
 
 /// A package as `cargo metadata` knows it.
 #[derive(Default)]

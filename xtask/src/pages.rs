@@ -5,9 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-
-use crate::flags::Flags;
-use crate::step::root;
+use wharf_tool_support::flags::Flags;
+use wharf_tool_support::step::root;
 
 /// Pages whose tables name tests.
 const PAGES: &[&str] = &["docs/parity.md", "docs/reliability.md"];
@@ -20,7 +19,7 @@ const CAPABILITIES: usize = 119;
 pub(crate) fn task(flags: Flags) -> Result<()> {
     flags.finish()?;
     let mut sources = Vec::new();
-    for dir in ["crates", "xtask"] {
+    for dir in ["crates", "tools", "xtask"] {
         collect(&root().join(dir), &mut sources)?;
     }
     let tests: HashSet<String> =

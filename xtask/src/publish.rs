@@ -8,10 +8,10 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use wharf_tool_support::flags::Flags;
+use wharf_tool_support::step::{cargo, step};
 
-use crate::flags::Flags;
 use crate::metadata::{self, Package};
-use crate::step::{cargo, step};
 
 /// What a registry takes.
 const MAX_KEYWORDS: usize = 5;

@@ -13,9 +13,8 @@ use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde_json::Value;
-
-use crate::process;
-use crate::step::{cargo, search_path};
+use wharf_tool_support::process;
+use wharf_tool_support::step::{cargo, search_path};
 
 /// What makes a test or its program a heavy one: it loads the machine on purpose, and two of them would make each other
 /// late. The same words stand in `.config/nextest.toml`.
@@ -140,7 +139,8 @@ impl Program {
     }
 
     fn tests(&self, settle: &dyn Fn(&mut Command)) -> Result<Vec<Test<'_>>> {
-        let list = crate::step::output(self.command(settle).args(["--list", "--format", "terse"]))?;
+        let list =
+            wharf_tool_support::step::output(self.command(settle).args(["--list", "--format", "terse"]))?;
         let names = list.lines().filter_map(|line| line.strip_suffix(": test"));
         let heavy = |name: &str| {
             let program = self.name.rsplit("::").next().unwrap_or_default();

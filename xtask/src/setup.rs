@@ -3,9 +3,8 @@
 use std::process::Command;
 
 use anyhow::{Result, bail};
-
-use crate::flags::Flags;
-use crate::step::{has, in_ci, step};
+use wharf_tool_support::flags::Flags;
+use wharf_tool_support::step::{has, in_ci, step};
 
 /// A program that some tests or tasks need.
 struct Need {

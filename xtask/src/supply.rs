@@ -10,10 +10,10 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+use wharf_tool_support::flags::Flags;
+use wharf_tool_support::step::{cargo, root};
 
-use crate::flags::Flags;
 use crate::metadata::{self, Package};
-use crate::step::{cargo, root};
 
 /// What `cargo metadata` calls the registry, whichever way it is reached.
 const REGISTRY: [&str; 2] =

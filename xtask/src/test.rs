@@ -3,11 +3,11 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use wharf_tool_support::flags::Flags;
+use wharf_tool_support::step::{cargo, has, in_ci, step};
 
-use crate::flags::Flags;
 use crate::run::Run;
 use crate::runner::Runner;
-use crate::step::{cargo, has, in_ci, step};
 use crate::test_home::TestHome;
 use crate::{layers, licences, pages, publish, setup, supply};
 
@@ -148,7 +148,7 @@ const NEEDED_BYTES: u64 = 8 << 30;
 
 /// Says so at first where the disk may not do: a build that runs out of it in the middle says odd things.
 fn room() {
-    let Ok(disk) = rustix::fs::statvfs(crate::step::root()) else { return };
+    let Ok(disk) = rustix::fs::statvfs(wharf_tool_support::step::root()) else { return };
     let free = disk.f_bavail * disk.f_frsize;
     if free < NEEDED_BYTES {
         let (free, room) = (free >> 30, NEEDED_BYTES >> 30);

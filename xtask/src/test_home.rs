@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
-
-use crate::process;
+use wharf_tool_support::process;
 
 /// How long what a run started may take to go after the last test: an engine that the tests share waits for the next
 /// one, and then ends with all that it made.
