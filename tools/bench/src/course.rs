@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use fastrand::Rng;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use wharf_tool_support::random::Random;
 use wharf_tool_support::step::has;
 
 use crate::contestant::Contestant;
@@ -30,7 +30,7 @@ pub(crate) struct Course {
     pub(crate) all: Vec<Rc<dyn Contestant>>,
     pub(crate) notes: Notes,
     pub(crate) place: Rc<Place>,
-    random: Random,
+    random: Rng,
     next: i32,
     workers: Option<Workers>,
 }
@@ -90,7 +90,7 @@ impl Course {
         if has("tmux") {
             all.push(Rc::new(Tmux::new(&place)?));
         }
-        Ok(Self { floor, all, notes, place, random: Random::new(11), next: 1, workers: None })
+        Ok(Self { floor, all, notes, place, random: Rng::with_seed(11), next: 1, workers: None })
     }
 
     /// The contestants in another order each time.

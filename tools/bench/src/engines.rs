@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use fastrand::Rng;
 use rustix::thread::sched_setaffinity;
 use wharf_tool_support::container_engine::{ContainerEngine, Kind};
 use wharf_tool_support::process;
-use wharf_tool_support::random::Random;
 use wharf_tool_support::step::has;
 
 use crate::course::{Entry, STEP_TIMEOUT, settle};
@@ -38,7 +38,8 @@ pub(crate) fn measure(entry: &Entry, table: &mut Table) -> Result<()> {
             Box::new(OwnTool::new(&place, engine.as_ref())?),
             Box::new(Wharf::new(&place, wharf, backend, engine.as_ref())?),
         ];
-        let mut ground = Ground { notes: Notes::new(place.path())?, place, next: 0, random: Random::new(11) };
+        let mut ground =
+            Ground { notes: Notes::new(place.path())?, place, next: 0, random: Rng::with_seed(11) };
         let rounds = if entry.quick { 5 } else { 30 };
         let [own, ours] = ground.starts(&sides, rounds)?;
         let what = sides[0].name();
@@ -63,7 +64,7 @@ struct Ground {
     place: Rc<Place>,
     notes: Notes,
     next: i32,
-    random: Random,
+    random: Rng,
 }
 
 impl Ground {

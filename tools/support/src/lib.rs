@@ -4,5 +4,4 @@ pub mod container_engine;
 pub mod flags;
 pub mod instance;
 pub mod process;
-pub mod random;
 pub mod step;

@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use fastrand::Rng;
 use wharf_tool_support::instance::Instance;
-use wharf_tool_support::random::Random;
 
 use super::stage::Stage;
 use super::visitors::Visitors;
@@ -45,13 +45,13 @@ impl Chatter {
         let instance = Arc::clone(instance);
         let place = stage.words().to_vec();
         let thread = std::thread::spawn(move || {
-            let mut random = Random::new(seed ^ 0x5EED);
+            let mut random = Rng::with_seed(seed ^ 0x5EED);
             let mut chat = Chat::default();
             while !told.load(Ordering::Relaxed) {
-                let name = &names[random.below(names.len() as u64) as usize];
+                let name = &names[random.usize(..names.len())];
                 let text = format!("ping {}", chat.commands);
                 let typed = format!("{text}\n");
-                match random.below(8) {
+                match random.u8(..8) {
                     0 => drop(chat.run(&instance, &["ls", "--json"])),
                     1 => drop(chat.run(&instance, &["show", name, "--json"])),
                     2 => {

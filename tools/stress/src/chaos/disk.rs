@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use wharf_tool_support::random::Random;
+use fastrand::Rng;
 
 /// Says that we are in a mount namespace of our own already.
 const INSIDE: &str = "XTASK_CHAOS_INSIDE";
@@ -59,7 +59,7 @@ impl Tide {
         let (stop, times) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
         let (told, count, ballast) = (Arc::clone(&stop), Arc::clone(&times), disk.join("ballast"));
         let thread = std::thread::spawn(move || {
-            let mut random = Random::new(seed ^ 0x71DE);
+            let mut random = Rng::with_seed(seed ^ 0x71DE);
             while pass(&told, &mut random, MAX_FREE_TIME) {
                 fill(&ballast);
                 count.fetch_add(1, Ordering::Relaxed);
@@ -86,8 +86,8 @@ impl Tide {
 }
 
 /// Lets a part of a span pass. False when the run is over.
-fn pass(stop: &AtomicBool, random: &mut Random, span: Duration) -> bool {
-    let mut left = Duration::from_millis(random.below(span.as_millis() as u64));
+fn pass(stop: &AtomicBool, random: &mut Rng, span: Duration) -> bool {
+    let mut left = Duration::from_millis(random.u64(..span.as_millis() as u64));
     while !left.is_zero() && !stop.load(Ordering::Relaxed) {
         let step = left.min(POLL_INTERVAL);
         std::thread::sleep(step);

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use fastrand::Rng;
 use serde_json::Value;
 use wharf_tool_support::instance::Instance;
 use wharf_tool_support::process;
-use wharf_tool_support::random::Random;
 
 use super::agents::wait_for;
 use super::chatter::Said;
@@ -49,8 +49,8 @@ enum Blow {
 }
 
 impl Blow {
-    fn any(random: &mut Random) -> Self {
-        match random.below(12) {
+    fn any(random: &mut Rng) -> Self {
+        match random.u8(..12) {
             0..=2 => Self::Daemon,
             3..=5 => Self::Holder,
             6 => Self::Nursery,
@@ -90,7 +90,7 @@ pub(super) struct Report {
 struct Field<'a> {
     instance: &'a Instance,
     run: Run,
-    random: Random,
+    random: Rng,
     agents: Vec<Agent>,
     next: usize,
     /// Whether a daemon was killed since all agents were last known to run.
@@ -102,7 +102,7 @@ struct Field<'a> {
 pub(super) fn run(instance: &Instance, run: Run) -> Result<Report> {
     let room = instance.home().join(".local");
     disk::mount(&room, run.disk_mib)?;
-    let random = Random::new(run.seed);
+    let random = Rng::with_seed(run.seed);
     let (agents, report) = (Vec::new(), Report::default());
     let mut field = Field { instance, run, random, agents, next: 0, daemon_struck: false, report };
     for _ in 0..field.run.agents {
@@ -177,11 +177,11 @@ impl Field<'_> {
 
     /// Some commands, then one blow at a random moment.
     fn round(&mut self) -> Result<()> {
-        for _ in 0..self.random.below(4) {
+        for _ in 0..self.random.u8(..4) {
             self.say()?;
         }
         // Else the next blow falls on what has not recovered from this one.
-        if self.random.below(4) > 0 {
+        if self.random.u8(..4) > 0 {
             self.settle()?;
         }
         let blow = Blow::any(&mut self.random);
@@ -201,7 +201,7 @@ impl Field<'_> {
             _ => 0,
         };
         for _ in 0..holders.min(self.agents.len()) {
-            let at = self.random.below(self.agents.len() as u64) as usize;
+            let at = self.random.usize(..self.agents.len());
             if let Some(holder) =
                 holder_of(self.instance, self.agents[at].pid).filter(|holder| !victims.contains(holder))
             {
@@ -209,7 +209,7 @@ impl Field<'_> {
                 victims.push(holder);
             }
         }
-        let moment = Duration::from_micros(self.random.below(self.run.pause.as_micros() as u64));
+        let moment = Duration::from_micros(self.random.u64(..=self.run.pause.as_micros() as u64));
         std::thread::sleep(moment);
         self.random.shuffle(&mut victims);
         let mark = self.instance.mark();
@@ -230,7 +230,7 @@ impl Field<'_> {
         if self.agents.is_empty() {
             return Ok(());
         }
-        let at = self.random.below(self.agents.len() as u64) as usize;
+        let at = self.random.usize(..self.agents.len());
         let text = format!("ping {}", self.report.said);
         self.report.said += 1;
         let typed = format!("{text}\n");
@@ -319,7 +319,7 @@ impl Field<'_> {
 
     /// One that lives: it answers, ends as it is told, and its log is whole but for what is told.
     fn finish(&mut self, agent: &Agent) -> Result<()> {
-        let code = 1 + self.random.below(90) as i32;
+        let code = 1 + self.random.i32(0..90);
         for text in ["still there\n".to_owned(), format!("exit {code}\n")] {
             let typed = self.instance.try_run(&["write", "--timeout", "30", &agent.name, &text])?;
             if !typed.status.success() {

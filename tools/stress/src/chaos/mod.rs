@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use fastrand::Rng;
 use wharf_tool_support::flags::Flags;
 use wharf_tool_support::instance::{self, Instance};
-use wharf_tool_support::random::Random;
 
 use self::agents::Agents;
 use self::chatter::Chatter;
@@ -56,7 +56,7 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
     }
     println!("chaos: {agents} agents on {backend} at {rate} B/s, {kills} kills of {victims}, seed {seed}");
     let began = Instant::now();
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let mut instance = Instance::new(&wharf)?;
     let stage = Stage::new(&backend, image)?;
     if let Some((name, value)) = stage.variable() {

@@ -4,10 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use fastrand::Rng;
 use serde_json::Value;
 use wharf_tool_support::instance::Instance;
 use wharf_tool_support::process;
-use wharf_tool_support::random::Random;
 
 use super::agents::{Agents, wait_for};
 
@@ -30,7 +30,7 @@ impl Victims {
         agents: &Agents,
         kills: usize,
         pause: Duration,
-        random: &mut Random,
+        random: &mut Rng,
     ) -> Result<usize> {
         let names = agents.names();
         let mut killed = 0;
@@ -38,11 +38,11 @@ impl Victims {
             let holder = match self {
                 Self::Daemon => false,
                 Self::Holders => true,
-                Self::Both => random.below(2) == 0,
+                Self::Both => random.bool(),
             };
-            let moment = Duration::from_micros(random.below(pause.as_micros() as u64));
+            let moment = Duration::from_micros(random.u64(..=pause.as_micros() as u64));
             let done = if holder {
-                let name = &names[random.below(names.len() as u64) as usize];
+                let name = &names[random.usize(..names.len())];
                 kill_holder(instance, name, moment)?
             } else {
                 kill_daemon(instance, moment)?
