@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Result;
+use wharf_tool_support::process;
 
 use crate::kept::Kept;
 
@@ -21,31 +22,47 @@ pub(crate) trait Contestant {
     fn create(&self, session: &str, argv: &[String]) -> Command;
 
     /// A connection over which sessions are started. `ready` is the command line up to the session's number.
-    fn creator(&self, ready: &[String]) -> Result<Option<Box<dyn Creator>>>;
+    fn creator(&self, _ready: &[String]) -> Result<Option<Box<dyn Creator>>> {
+        Ok(None)
+    }
 
     /// A connection to a session that runs `echo`.
-    fn line(&self, session: &str) -> Result<Option<Box<dyn Line>>>;
+    fn line(&self, _session: &str) -> Result<Option<Box<dyn Line>>> {
+        Ok(None)
+    }
 
     /// The same through one more of its processes, where it has such a way.
-    fn relayed_line(&self, session: &str) -> Result<Option<Box<dyn Line>>>;
+    fn relayed_line(&self, _session: &str) -> Result<Option<Box<dyn Line>>> {
+        Ok(None)
+    }
 
     /// The command that attaches a terminal to a session.
-    fn attach(&self, session: &str) -> Option<Command>;
+    fn attach(&self, _session: &str) -> Option<Command> {
+        None
+    }
 
     /// The command that types at a session and returns.
     fn send(&self, session: &str, text: &str) -> Option<Command>;
 
     /// The command that lists sessions.
-    fn list(&self) -> Option<Command>;
+    fn list(&self) -> Option<Command> {
+        None
+    }
 
     /// The command that prints the last 50 lines of a session.
-    fn tail(&self, session: &str) -> Option<Command>;
+    fn tail(&self, _session: &str) -> Option<Command> {
+        None
+    }
 
     /// The commands that type a whole file at a session, one after the other.
-    fn paste(&self, session: &str, file: &Path) -> Result<Option<Vec<Command>>>;
+    fn paste(&self, _session: &str, _file: &Path) -> Result<Option<Vec<Command>>> {
+        Ok(None)
+    }
 
     /// A connection to a session that takes a whole text.
-    fn paste_line(&self, session: &str) -> Result<Option<Box<dyn Paste>>>;
+    fn paste_line(&self, _session: &str) -> Result<Option<Box<dyn Paste>>> {
+        Ok(None)
+    }
 
     /// Someone who follows a session's output.
     fn reader(&self, session: &str) -> Result<Option<Reader>>;
@@ -53,8 +70,15 @@ pub(crate) trait Contestant {
     /// The processes that it needs for its sessions, without the sessions' own.
     fn servers(&self) -> Vec<i32>;
 
-    /// Forgets a session whose command has ended.
-    fn forget(&self, session: &str) -> Result<()>;
+    /// The memory that only those have, in bytes.
+    fn private_memory(&self) -> u64 {
+        self.servers().iter().filter_map(|pid| process::private_memory(*pid).ok()).sum()
+    }
+
+    /// Forgets a session whose command has ended, where it would be kept.
+    fn forget(&self, _session: &str) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Starts sessions over one connection.

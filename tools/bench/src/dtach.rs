@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::contestant::{Contestant, Creator, Line, Paste, Reader};
+use crate::contestant::{Contestant, Line, Paste, Reader};
 use crate::place::Place;
 
 /// dtach: one process a session, no record, no list.
@@ -66,16 +66,8 @@ impl Contestant for Dtach {
         command
     }
 
-    fn creator(&self, _ready: &[String]) -> Result<Option<Box<dyn Creator>>> {
-        Ok(None)
-    }
-
     fn line(&self, session: &str) -> Result<Option<Box<dyn Line>>> {
         Ok(Some(Box::new(self.connect(session)?)))
-    }
-
-    fn relayed_line(&self, _session: &str) -> Result<Option<Box<dyn Line>>> {
-        Ok(None)
     }
 
     fn attach(&self, session: &str) -> Option<Command> {
@@ -90,14 +82,6 @@ impl Contestant for Dtach {
         let mut command = self.dtach("-p", session);
         command.stdin(File::open(&file).ok()?);
         Some(command)
-    }
-
-    fn list(&self) -> Option<Command> {
-        None
-    }
-
-    fn tail(&self, _session: &str) -> Option<Command> {
-        None
     }
 
     fn paste(&self, session: &str, file: &Path) -> Result<Option<Vec<Command>>> {
@@ -116,10 +100,6 @@ impl Contestant for Dtach {
 
     fn servers(&self) -> Vec<i32> {
         self.place.running("dtach")
-    }
-
-    fn forget(&self, _session: &str) -> Result<()> {
-        Ok(())
     }
 }
 

@@ -3,14 +3,14 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::contestant::{Contestant, Creator, Line, Paste, Reader};
+use crate::contestant::{Contestant, Creator, Line, Reader};
 use crate::kept::Kept;
 use crate::place::Place;
 
@@ -78,18 +78,6 @@ impl Contestant for Floor {
         Ok(Some(Box::new(FloorCreator { to, _child: Kept(child) })))
     }
 
-    fn line(&self, _session: &str) -> Result<Option<Box<dyn Line>>> {
-        Ok(None)
-    }
-
-    fn relayed_line(&self, _session: &str) -> Result<Option<Box<dyn Line>>> {
-        Ok(None)
-    }
-
-    fn attach(&self, _session: &str) -> Option<Command> {
-        None
-    }
-
     fn send(&self, session: &str, text: &str) -> Option<Command> {
         let mut command = self.floor("send");
         command.arg(self.socket(session)).arg(text);
@@ -106,14 +94,6 @@ impl Contestant for Floor {
         self.list()
     }
 
-    fn paste(&self, _session: &str, _file: &Path) -> Result<Option<Vec<Command>>> {
-        Ok(None)
-    }
-
-    fn paste_line(&self, _session: &str) -> Result<Option<Box<dyn Paste>>> {
-        Ok(None)
-    }
-
     fn reader(&self, session: &str) -> Result<Option<Reader>> {
         let socket = UnixStream::connect(self.socket(session))?;
         Ok(Some(Reader { from: OwnedFd::from(socket), process: None }))
@@ -121,10 +101,6 @@ impl Contestant for Floor {
 
     fn servers(&self) -> Vec<i32> {
         self.place.running("floor.bin")
-    }
-
-    fn forget(&self, _session: &str) -> Result<()> {
-        Ok(())
     }
 }
 

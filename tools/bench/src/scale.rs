@@ -6,7 +6,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use wharf_tool_support::process;
 
 use crate::contestant::Contestant;
 use crate::course::{Course, Entry, Running, settle};
@@ -123,5 +122,5 @@ fn history(entry: &Entry, table: &mut Table) -> Result<()> {
 /// Private memory of a contestant's servers, once they have dealt with what they were sent last.
 fn private(who: &Rc<dyn Contestant>) -> u64 {
     std::thread::sleep(Duration::from_millis(500));
-    who.servers().iter().filter_map(|pid| process::private_memory(*pid).ok()).sum()
+    who.private_memory()
 }

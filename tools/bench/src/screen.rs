@@ -7,7 +7,7 @@ use std::rc::Rc;
 use anyhow::Result;
 use wharf_tool_support::process;
 
-use crate::contestant::{Contestant, Creator, Line, Paste, Reader};
+use crate::contestant::{Contestant, Reader};
 use crate::place::Place;
 use crate::terminal::Terminal;
 
@@ -43,18 +43,6 @@ impl Contestant for Screen {
         command
     }
 
-    fn creator(&self, _ready: &[String]) -> Result<Option<Box<dyn Creator>>> {
-        Ok(None)
-    }
-
-    fn line(&self, _session: &str) -> Result<Option<Box<dyn Line>>> {
-        Ok(None)
-    }
-
-    fn relayed_line(&self, _session: &str) -> Result<Option<Box<dyn Line>>> {
-        Ok(None)
-    }
-
     fn attach(&self, session: &str) -> Option<Command> {
         Some(self.screen(&["-x", session]))
     }
@@ -80,10 +68,6 @@ impl Contestant for Screen {
         ]))
     }
 
-    fn paste_line(&self, _session: &str) -> Result<Option<Box<dyn Paste>>> {
-        Ok(None)
-    }
-
     fn reader(&self, session: &str) -> Result<Option<Reader>> {
         Ok(Some(Terminal::start(&self.screen(&["-x", session]))?.into_reader()))
     }
@@ -92,9 +76,5 @@ impl Contestant for Screen {
         // The servers call themselves SCREEN; the clients do not.
         let is_server = |pid: &i32| process::command_line(*pid).starts_with("SCREEN");
         self.place.running("screen").into_iter().filter(is_server).collect()
-    }
-
-    fn forget(&self, _session: &str) -> Result<()> {
-        Ok(())
     }
 }

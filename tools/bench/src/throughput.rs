@@ -1,7 +1,6 @@
 //! Measures a flood of output: rate, processor time, and the effect of readers.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -133,12 +132,12 @@ fn stalled(course: &mut Course, table: &mut Table, size: u64) -> Result<()> {
         let session = course.run(&*who, "flood", Some(size))?;
         let Some(reader) = who.reader(&session.name)? else { continue };
         std::thread::sleep(Duration::from_millis(300));
-        let before = private(&who);
+        let before = who.private_memory();
         go(&session)?;
         match course.notes.from(session.id, Duration::from_secs(15)) {
             Ok(note) => {
                 rate.figure(who.name(), size as f64 / 1e6 / ((note.when - note.a) as f64 / 1e9));
-                memory.figure(who.name(), (private(&who) as f64 - before as f64) / 1024.0);
+                memory.figure(who.name(), (who.private_memory() as f64 - before as f64) / 1024.0);
             }
             Err(_) => rate.words(who.name(), "blocked"),
         }
@@ -168,10 +167,6 @@ fn go(session: &Running) -> Result<()> {
 
 fn cpu(pids: &[i32]) -> f64 {
     pids.iter().filter_map(|pid| process::cpu(*pid).ok()).sum()
-}
-
-fn private(who: &Rc<dyn Contestant>) -> u64 {
-    who.servers().iter().filter_map(|pid| process::private_memory(*pid).ok()).sum()
 }
 
 fn wait_until(within: Duration, condition: impl Fn() -> bool) {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::contestant::{Contestant, Creator, Line, Paste, Reader};
+use crate::contestant::{Contestant, Creator, Line, Reader};
 use crate::kept::Kept;
 use crate::place::Place;
 use crate::terminal::Terminal;
@@ -73,10 +73,6 @@ impl Contestant for Tmux {
         Ok(Some(Box::new(control)))
     }
 
-    fn relayed_line(&self, _session: &str) -> Result<Option<Box<dyn Line>>> {
-        Ok(None)
-    }
-
     fn attach(&self, session: &str) -> Option<Command> {
         Some(self.tmux(&["attach-session", "-t", &format!("={session}")]))
     }
@@ -100,10 +96,6 @@ impl Contestant for Tmux {
         ]))
     }
 
-    fn paste_line(&self, _session: &str) -> Result<Option<Box<dyn Paste>>> {
-        Ok(None)
-    }
-
     fn reader(&self, session: &str) -> Result<Option<Reader>> {
         let command = self.tmux(&["attach-session", "-r", "-t", &format!("={session}")]);
         Ok(Some(Terminal::start(&command)?.into_reader()))
@@ -111,10 +103,6 @@ impl Contestant for Tmux {
 
     fn servers(&self) -> Vec<i32> {
         vec![self.server]
-    }
-
-    fn forget(&self, _session: &str) -> Result<()> {
-        Ok(())
     }
 }
 

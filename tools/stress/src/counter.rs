@@ -90,6 +90,12 @@ pub(crate) fn numbered(number: u64) -> Vec<u8> {
     line
 }
 
+/// The number of a line that is whole.
+pub(crate) fn number(line: &[u8]) -> Option<u64> {
+    let number = std::str::from_utf8(line.get(..10)?).ok()?.parse().ok()?;
+    (line == numbered(number)).then_some(number)
+}
+
 /// An echo would stand in the middle of a numbered line, and output would be changed on its way.
 fn raw_terminal() -> Result<()> {
     let input = io::stdin();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::chatter::Said;
-use crate::counter::{LINE_LEN, numbered};
+use crate::counter::number;
 
 /// What one agent's log holds, line by line.
 #[derive(Default)]
@@ -78,14 +78,10 @@ impl Account {
     }
 }
 
-fn number(line: &[u8]) -> Option<u64> {
-    let number = std::str::from_utf8(line.get(..10)?).ok()?.parse().ok()?;
-    (line.len() == LINE_LEN && line == numbered(number)).then_some(number)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counter::numbered;
 
     fn log(numbers: &[u64], rest: &str) -> Vec<u8> {
         let mut log: Vec<u8> = numbers.iter().flat_map(|number| numbered(*number)).collect();

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use wharf_tool_support::instance::Instance;
 
 use super::chatter::Said;
-use crate::counter::{LINE_LEN, numbered};
+use crate::counter::{LINE_LEN, number};
 
 /// What an agent's log holds and what it says is gone.
 #[derive(Default)]
@@ -108,14 +108,10 @@ impl Ledger {
     }
 }
 
-fn number(line: &[u8]) -> Option<u64> {
-    let number = std::str::from_utf8(line.get(..10)?).ok()?.parse().ok()?;
-    (line.len() == LINE_LEN && line == numbered(number)).then_some(number)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counter::numbered;
 
     fn lines(numbers: std::ops::RangeInclusive<u64>) -> Vec<u8> {
         numbers.flat_map(numbered).collect()
