@@ -79,15 +79,6 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        for _ in 0..50 {
-            let left = self.mark().carriers();
-            if left.is_empty() {
-                break;
-            }
-            for pid in left {
-                drop(process::kill_if(pid, &self.mark()));
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        self.mark().kill_carriers();
     }
 }

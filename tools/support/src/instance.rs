@@ -123,16 +123,7 @@ impl Drop for Instance {
             let _ = self.try_run(&["kill", "--all"]);
             let _ = self.try_run(&["daemon", "stop"]);
         }
-        for _ in 0..50 {
-            let left = self.processes();
-            if left.is_empty() {
-                break;
-            }
-            for pid in left {
-                drop(process::kill_if(pid, &self.mark()));
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        self.mark().kill_carriers();
     }
 }
 

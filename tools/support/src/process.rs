@@ -4,9 +4,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// How often what a run left is killed before it is given up, and the time that it has to go each time.
+const MAX_KILL_ROUNDS: usize = 50;
+const KILL_PAUSE: Duration = Duration::from_millis(20);
 
 /// How what a run started is found again: a line of its environment, or, where a program clears that, the
 /// directory of the run, in which its standard error goes to a file.
@@ -29,6 +34,20 @@ impl Mark {
     /// Every process that carries it, except us.
     pub fn carriers(&self) -> Vec<i32> {
         all().into_iter().filter(|pid| *pid != std::process::id() as i32 && self.is_on(*pid)).collect()
+    }
+
+    /// Kills every process that carries it, and those that these start meanwhile.
+    pub fn kill_carriers(&self) {
+        for _ in 0..MAX_KILL_ROUNDS {
+            let left = self.carriers();
+            if left.is_empty() {
+                return;
+            }
+            for pid in left {
+                drop(kill_if(pid, self));
+            }
+            std::thread::sleep(KILL_PAUSE);
+        }
     }
 }
 
@@ -62,8 +81,7 @@ pub fn kill_if_mentioning(pid: i32, text: &OsStr) {
 
 /// Every process that a process started, and those that they did, at any depth.
 pub fn descendants(of: i32) -> Vec<i32> {
-    let parents: Vec<(i32, i32)> =
-        all().into_iter().filter_map(|pid| Some((pid, stat(pid).ok()?.get(1)?.parse().ok()?))).collect();
+    let parents: Vec<(i32, i32)> = all().into_iter().filter_map(|pid| Some((pid, parent(pid)?))).collect();
     let mut found = vec![of];
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {
