@@ -17,38 +17,47 @@ const RANKS: &[(&str, u32)] = &[
     ("wharf-screen", 1),
     ("wharf-archive", 1),
     ("wharf-holder", 2),
+    ("wharf-holder-client", 3),
     ("wharf-store", 2),
     ("wharf-agents", 2),
-    ("wharf-local", 3),
-    ("wharf-container", 4),
+    ("wharf-local", 4),
+    ("wharf-container", 5),
     // What is above a holder's socket is the same wherever the holder sits.
-    ("wharf-tmux", 4),
+    ("wharf-tmux", 5),
     // They rewrite what any place is told; only their tests know one.
-    ("wharf-nix", 4),
-    ("wharf-sandbox", 4),
-    ("wharf-api", 3),
-    ("wharf-engine", 4),
+    ("wharf-nix", 5),
+    ("wharf-sandbox", 5),
+    ("wharf-api", 4),
+    ("wharf-engine", 5),
     // Ships nowhere: what tests talk to. Its own tests drive the engine.
-    ("wharf-testing", 5),
-    ("wharf-server", 5),
-    ("wharf-cli", 5),
-    ("wharf", 6),
+    ("wharf-testing", 6),
+    ("wharf-server", 6),
+    ("wharf-cli", 6),
+    ("wharf", 7),
     // Programs of this repository alone, and what they share: it starts `wharf` and links to nothing of ours.
     ("wharf-tool-support", 0),
-    ("wharf-bench", 7),
-    ("wharf-stress", 7),
-    ("wharf-agent-suite", 7),
-    ("xtask", 7),
+    ("wharf-bench", 8),
+    ("wharf-stress", 8),
+    ("wharf-agent-suite", 8),
+    ("xtask", 8),
 ];
 
 /// Crates that may use only some of what stands below them.
 const NARROW: &[(&str, &[&str])] = &[
     // The wire is a contract of its own: it knows plain data, and the holder that starts a daemon from inside a session.
-    ("wharf-api", &["wharf-model", "wharf-boundary", "wharf-holder"]),
+    ("wharf-api", &["wharf-model", "wharf-boundary", "wharf-holder-client"]),
     // The command line is a client. `logs` and `attach` read files and holders; nothing reaches the engine.
     (
         "wharf-cli",
-        &["wharf-model", "wharf-boundary", "wharf-log", "wharf-holder", "wharf-api", "wharf-archive"],
+        &[
+            "wharf-model",
+            "wharf-boundary",
+            "wharf-log",
+            "wharf-holder",
+            "wharf-holder-client",
+            "wharf-api",
+            "wharf-archive",
+        ],
     ),
     // What everything else runs on top of must not know any backend.
     (

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::pipe::PipeFlags;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
-use wharf_holder::client::Event;
+use wharf_holder_client::client::Event;
 use wharf_model::{Code, Failure, Home, SessionId, Text};
 
 use crate::{Client, check_ours, daemon_environment, daemon_log, linux, private_directory};
@@ -120,7 +120,7 @@ fn holder() -> Option<PathBuf> {
 
 /// Has the holder of our session start the daemon. A child of ours would be part of the session, and end with it.
 fn spawn_outside(home: &Home, session: &Path, ready: &OwnedFd, inherit_limits: bool) -> io::Result<()> {
-    let mut holder = wharf_holder::client::Client::connect(session, "program")?;
+    let mut holder = wharf_holder_client::client::Client::connect(session, "program")?;
     let log = daemon_log::open(home)?;
     let vars = daemon_environment::variables(inherit_limits);
     let ready_is_stdin = (Text::from(READY_FD_VARIABLE), Text::from("0"));

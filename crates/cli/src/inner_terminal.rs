@@ -6,9 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::termios::{Winsize, tcsetwinsize};
-use wharf_holder::client::Client;
-use wharf_holder::fresh_terminal;
 use wharf_holder::wire::Exec;
+use wharf_holder_client::client::Client;
+use wharf_holder_client::fresh_terminal;
 use wharf_model::{Code, Failure, Size, Text};
 
 use crate::commands::finished;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use wharf_holder::client::{Client, Event};
+use wharf_holder_client::client::{Client, Event};
 use wharf_model::{Code, Failure};
 
 use crate::{call, place};

@@ -1,4 +1,4 @@
-//! The process that owns one session, its protocol, and the client side of it.
+//! The process that owns one session, and its protocol.
 //!
 //! A session's terminal must not live in the daemon: when that dies, the kernel hangs the terminal up. So each
 //! session has a holder, a small process with no runtime in it, that
@@ -11,15 +11,11 @@
 //!
 //! It knows nothing of agents, screens or HTTP.
 
-pub mod client;
 pub mod frame;
-pub mod fresh_terminal;
 pub mod line;
 pub mod linux;
 pub mod pace;
 mod process;
-pub mod pumped;
-pub mod reach;
 pub mod wire;
 
 pub use process::main;

@@ -15,6 +15,9 @@ const MAX_DEBT: i64 = -RATE / 2;
 /// The shortest pause: a hundred such holders shall cost little.
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 
+/// What is said of a holder that says too much.
+pub const TALKS: &str = "the holder talks without end, and nobody asked for it";
+
 /// What one holder may still say.
 #[derive(Debug)]
 pub struct Pace {

@@ -1,6 +1,7 @@
 //! What stands in the frames. Control data is JSON: unknown fields are ignored, missing ones have defaults.
 
 use std::io;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use wharf_model::{
@@ -25,6 +26,9 @@ pub const FEATURES: &[&str] = &[
 
 /// The terminal itself can be had, to type past the holder.
 pub const BORROW: &str = "borrow";
+
+/// How often a holder tells programs that somebody types, and a client tells the holder that it types past it.
+pub const INPUT_NEWS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What a holder says beside that whose terminal answers the questions of applications by itself.
 pub const ANSWERS: &str = "answers";

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
-use wharf_holder::client::{Client, Event};
+use wharf_holder_client::client::{Client, Event};
 use wharf_tool_support::instance::Instance;
 use wharf_tool_support::process;
 

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use wharf_backend::{ExecRequest, Result};
 use wharf_boundary::SessionDir;
-use wharf_holder::client::{Client, Event};
-use wharf_holder::{pumped, wire};
+use wharf_holder::wire;
+use wharf_holder_client::client::{Client, Event};
+use wharf_holder_client::pumped;
 use wharf_model::{Code, Failure};
 
 /// Runs it, and answers with its code as a shell would have it.

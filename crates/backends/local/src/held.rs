@@ -11,8 +11,8 @@ use tokio::net::UnixStream;
 use wharf_backend::{Connection, Result, Status};
 use wharf_boundary::SessionDir;
 use wharf_holder::frame::{self, Kind};
-use wharf_holder::reach;
 use wharf_holder::wire::{self, Hello, Start, Started};
+use wharf_holder_client::reach;
 use wharf_model::{Code, ExitRecord, Failure, Home, Size, Text};
 
 use crate::carrier::{Carrier, update};

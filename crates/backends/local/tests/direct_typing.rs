@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wharf_backend::{Backend, Connection, Launch, Stop};
-use wharf_holder::client::{Client, Event};
 use wharf_holder::frame::{self, Kind};
+use wharf_holder_client::client::{Client, Event};
 use wharf_local::{LocalBackend, Options};
 use wharf_model::{Home, Millis, Reason, SessionId, Spec, Text};
 

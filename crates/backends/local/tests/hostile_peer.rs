@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use wharf_backend::{Backend, Launch};
-use wharf_holder::client::{self, Client, Event};
 use wharf_holder::frame::{self, Header, Kind};
+use wharf_holder_client::client::{self, Client, Event};
 use wharf_local::{LocalBackend, Options};
 use wharf_model::{Code, Home, Millis, SessionId, Spec, Text};
 

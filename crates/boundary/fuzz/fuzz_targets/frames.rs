@@ -7,7 +7,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{LazyLock, Mutex};
 
 use libfuzzer_sys::fuzz_target;
-use wharf_holder::client::Client;
+use wharf_holder_client::client::Client;
 use wharf_holder::frame::{self, Decoder, Kind};
 use wharf_holder::wire::{Hello, split_sections};
 

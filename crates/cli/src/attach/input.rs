@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 
 use rustix::io::Errno;
-use wharf_holder::client::Client;
+use wharf_holder_client::client::Client;
 
 use crate::detach::{DetachKeys, Watch};
 

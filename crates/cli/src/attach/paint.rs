@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use wharf_holder::client::Client;
+use wharf_holder_client::client::Client;
 use wharf_model::Offset;
 
 use super::geometry::Say;

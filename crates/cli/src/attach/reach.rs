@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wharf_holder::client::{self, Client};
+use wharf_holder_client::client::{self, Client};
 use wharf_model::{Code, ExitRecord, Failure};
 
 use crate::place;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use wharf_holder::client::{Client, Event};
 use wharf_holder::wire::ANSWERS;
+use wharf_holder_client::client::{Client, Event};
 use wharf_model::{Code, ExitRecord, Failure, Home, Offset, Size};
 
 use super::geometry::Say;

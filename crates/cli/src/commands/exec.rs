@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 
-use wharf_holder::client::Event;
-use wharf_holder::pumped;
 use wharf_holder::wire::Exec;
+use wharf_holder_client::client::Event;
+use wharf_holder_client::pumped;
 use wharf_model::{Code, Failure, Text};
 
 use crate::dispatch::Serve;

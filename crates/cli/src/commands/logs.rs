@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use wharf_holder::client::Client;
+use wharf_holder_client::client::Client;
 use wharf_log::{Chunk, Follower, Reader, Stream, Streams, lines_back};
 use wharf_model::{Act, Code, Failure, Home, Offset};
 

@@ -25,7 +25,7 @@ const TRIES: usize = 8;
 const MAX_VARIABLES_LEN: u64 = 1 << 20;
 const MAX_FACTS_LEN: u64 = 16 << 10;
 /// The name of the program that stands between a session's processes and the rest.
-pub(crate) const HOLDER_NAME: &std::ffi::CStr = c"wharf-holder";
+pub const HOLDER_NAME: &std::ffi::CStr = c"wharf-holder";
 /// The variable that says which session a process was started in.
 const MARK: &[u8] = b"WHARF_SESSION_ID=";
 /// What the name of a session's cgroup begins with.

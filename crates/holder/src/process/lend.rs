@@ -9,10 +9,10 @@ use std::time::Instant;
 use wharf_model::{Code, Failure};
 
 use super::relay;
-use crate::client::TALKS;
+
 use crate::frame::{Decoder, Kind};
 use crate::linux::{self, own};
-use crate::pace::Pace;
+use crate::pace::{Pace, TALKS};
 
 /// The request of the frame that asks for a command: each caller has one.
 const SEQ: u32 = 1;

@@ -31,4 +31,3 @@ mod trouble;
 mod typing;
 
 pub use nursery::main;
-pub(crate) use typing::TELL;

@@ -1,7 +1,7 @@
 //! Input: from those who type to the terminal.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use wharf_model::{Code, Failure, Millis};
 
@@ -9,9 +9,7 @@ use super::channel::Channel;
 use super::holder::{Holder, SINK, now};
 use crate::frame::Kind;
 use crate::linux::events::Interest;
-
-/// How often programs are told that somebody types.
-pub(crate) const TELL: Duration = Duration::from_millis(200);
+use crate::wire::INPUT_NEWS_INTERVAL;
 
 impl Holder {
     /// Types what waits, and says so to those who typed it.
@@ -57,7 +55,7 @@ impl Holder {
         // Whoever types for others waits while somebody types: that is worth knowing soon, and not for each key. But one
         // who has begun a line, or ended it, is known to have done so.
         let turned = self.told_line != (self.line.is_open(), self.line.is_kept());
-        if turned || self.told_input.is_none_or(|told| told.elapsed() > TELL) {
+        if turned || self.told_input.is_none_or(|told| told.elapsed() > INPUT_NEWS_INTERVAL) {
             self.told_input = Some(Instant::now());
             self.news();
         }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
-use wharf_holder::client::{Client, Event};
 use wharf_holder::wire::Exec;
+use wharf_holder_client::client::{Client, Event};
 use wharf_model::{Offset, Size};
 
 use crate::support::{Wharf, is_live, kill, lives, until};

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use wharf_holder::client::{Client, Event};
 use wharf_holder::wire::Pending;
+use wharf_holder_client::client::{Client, Event};
 
 use crate::support::{Wharf, lives};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rustix::process::Signal;
-use wharf_holder::client::{Client, Event};
+use wharf_holder_client::client::{Client, Event};
 
 use crate::support::{Pty, Wharf, until};
 use crate::tools::{count, pending, show};

@@ -11,9 +11,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{oneshot, watch};
 use wharf_boundary::MAX_EXIT_LEN;
-use wharf_holder::client::TALKS;
 use wharf_holder::frame::{self, Decoder, Header, Kind};
-use wharf_holder::pace::Pace;
+use wharf_holder::pace::{Pace, TALKS};
 use wharf_holder::wire::{self, Hello, Started};
 use wharf_log::{Mark, Retention, Stream, Writer};
 use wharf_model::{ExitRecord, Failure, Home, Offset, Size};

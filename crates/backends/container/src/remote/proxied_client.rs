@@ -14,9 +14,8 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use wharf_holder::client::TALKS;
 use wharf_holder::frame::{self, Decoder, Header, Kind};
-use wharf_holder::pace::Pace;
+use wharf_holder::pace::{Pace, TALKS};
 use wharf_holder::{linux, wire};
 use wharf_model::Failure;
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bollard::exec::{CreateExecOptions, StartExecOptions};
 use wharf_backend::{Connection, Result, Stop};
 use wharf_holder::linux::proc;
-use wharf_holder::reach;
+use wharf_holder_client::reach;
 use wharf_local::held;
 use wharf_model::{Code, Failure, MadeContainer, Reason, ScopeKind, SessionId, Ticket};
 

@@ -11,7 +11,7 @@ use wharf_model::{Code, Failure, Text};
 
 use crate::client::{Client, Event};
 use crate::fresh_terminal::{self, PassedOn};
-use crate::wire::Exec;
+use wharf_holder::wire::Exec;
 
 /// What is moved at once.
 const PIECE: usize = 64 << 10;

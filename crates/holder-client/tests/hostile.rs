@@ -10,10 +10,10 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use wharf_holder::client::Client;
 use wharf_holder::frame::{self, Header, Kind};
 use wharf_holder::linux;
 use wharf_holder::wire::{Exec, Hello};
+use wharf_holder_client::client::Client;
 use wharf_model::{Code, Offset};
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
@@ -150,7 +150,7 @@ fn a_further_command_ends_where_the_holder_talks_without_end_or_makes_no_sense()
             let null = fs::File::open("/dev/null")?;
             let exec = Exec { dir: "/".into(), tty: false };
             let stdio = [null.as_fd(), null.as_fd(), null.as_fd()];
-            let failure = wharf_holder::pumped::exec(&mut client, &["true".into()], &[], &exec, stdio);
+            let failure = wharf_holder_client::pumped::exec(&mut client, &["true".into()], &[], &exec, stdio);
             assert_eq!(failure.unwrap_err().code, Code::Unreachable);
             Ok(())
         });

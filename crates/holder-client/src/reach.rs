@@ -14,8 +14,8 @@ use serde::Deserialize;
 use wharf_boundary::{Peer, SessionDir, take_descriptors};
 use wharf_model::{Millis, ProcessIdentity};
 
-use crate::linux::origin::HOLDER_NAME;
-use crate::linux::proc;
+use wharf_holder::linux::origin::HOLDER_NAME;
+use wharf_holder::linux::proc;
 
 /// What a ticket says of the holder.
 #[derive(Debug, Default, Deserialize)]
@@ -206,7 +206,7 @@ mod tests {
     fn of_whoever_is_in_a_room_only_bytes_are_taken() {
         let home = tempfile::tempdir().unwrap();
         let (null, bytes) = (fs::File::open("/dev/null").unwrap(), [io::IoSlice::new(b"x")]);
-        let send = |from: &UnixStream| crate::linux::send(from.as_fd(), &bytes, &[null.as_fd()]);
+        let send = |from: &UnixStream| wharf_holder::linux::send(from.as_fd(), &bytes, &[null.as_fd()]);
         sign(home.path(), Some(&us()), 1);
         let listener = UnixListener::bind(home.path().join("sock")).unwrap();
         let _own = connect_now(home.path()).unwrap();

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use wharf_model::{ExitRecord, Failure, Millis, Offset, Size, Text};
 
-use crate::frame::{self, Decoder, Kind};
-use crate::line::Line;
-use crate::pace::Pace;
-use crate::process::TELL;
-use crate::wire::{self, Exec, FEATURES, Hello, Status};
-use crate::{linux, reach};
+use wharf_holder::frame::{self, Decoder, Kind};
+use wharf_holder::line::Line;
+use wharf_holder::pace::{Pace, TALKS};
+
+use crate::reach;
+use wharf_holder::linux;
+use wharf_holder::wire::{self, Exec, FEATURES, Hello, INPUT_NEWS_INTERVAL, Status};
 
 /// A connection to one session's holder.
 #[derive(Debug)]
@@ -54,8 +55,6 @@ struct Keys {
 
 /// How long a holder may take from the first knock to who it is.
 const GREETING: Duration = Duration::from_secs(5);
-/// What is said of one who says too much.
-pub const TALKS: &str = "the holder talks without end, and nobody asked for it";
 /// What is short enough to be typed past the holder: a key, not a paste.
 const KEY: usize = 64;
 /// How soon the terminal is asked for again once it was refused or asked back.
@@ -233,7 +232,7 @@ impl Client {
             self.keys.untold = SystemTime::now().into();
             // Whether a line was begun or ended is told at once: a message waits for its end.
             let turned = self.keys.line.mark() != self.keys.told_mark;
-            if turned || self.keys.told.is_none_or(|told| told.elapsed() > TELL) {
+            if turned || self.keys.told.is_none_or(|told| told.elapsed() > INPUT_NEWS_INTERVAL) {
                 self.keys.told = Some(Instant::now());
                 let payload = self.typed_past();
                 // Should it fail, the next read says so.
