@@ -88,6 +88,7 @@ const OWNERS: &[(&str, &[&str])] = &[
         &[
             "wharf-archive",
             "wharf-backend",
+            "wharf-holder-client",
             "wharf-local",
             "wharf-container",
             "wharf-tmux",

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use wharf_model::{Millis, Name, SessionId, Spec, Text};
+use wharf_model::{Millis, Name, Scope, SessionId, Spec, Text, Ticket};
 
 /// A start with everything decided: the backend runs exactly this.
 #[derive(Debug, Clone)]
@@ -25,4 +25,26 @@ pub struct Launch {
     pub env: Vec<(Text, Text)>,
     /// What was asked for. Its `env` is not looked at here; its `dir` is the directory to run in.
     pub spec: Spec,
+}
+
+impl Launch {
+    /// The ticket of this start, as a backend of that name hands it to whatever holds the session: nothing runs yet, and
+    /// nobody has signed it.
+    pub fn ticket(&self, backend: &str) -> Ticket {
+        Ticket {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            run: self.run,
+            backend: backend.to_owned(),
+            dir: Text::from(self.home.as_path()),
+            token: self.token.clone(),
+            created: self.created,
+            started: Millis(0),
+            holder: None,
+            command: None,
+            scope: Scope::default(),
+            spec: self.spec.clone(),
+            private: None,
+        }
+    }
 }

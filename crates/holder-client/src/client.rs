@@ -1,20 +1,21 @@
-//! The client side, blocking: what `attach`, `exec` and benchmarks use. The daemon has its own on top of the frames.
+//! The blocking connection to a holder: what `attach`, `exec` and benchmarks use.
 
 use std::io::{self, IoSlice, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
-
-use wharf_model::{ExitRecord, Failure, Millis, Offset, Size, Text};
+use std::time::{Duration, Instant};
 
 use wharf_holder::frame::{self, Decoder, Kind};
-use wharf_holder::line::Line;
-use wharf_holder::pace::{Pace, TALKS};
-
-use crate::reach;
 use wharf_holder::linux;
-use wharf_holder::wire::{self, Exec, FEATURES, Hello, INPUT_NEWS_INTERVAL, Status};
+use wharf_holder::pace::{Pace, TALKS};
+use wharf_holder::wire::{self, Exec, Hello};
+use wharf_model::{Failure, Offset, Size, Text};
+
+use crate::direct_input::{DirectInput, MAX_DIRECT_LEN};
+pub use crate::event::Event;
+use crate::greeting::{self, GREETING_TIMEOUT};
+use crate::{reach, request};
 
 /// A connection to one session's holder.
 #[derive(Debug)]
@@ -29,74 +30,7 @@ pub struct Client {
     reads: bool,
     pace: Pace,
     welcome: Hello,
-    keys: Keys,
-}
-
-/// The way of keys past the holder, which would have to wake for each.
-#[derive(Debug, Default)]
-struct Keys {
-    /// Whether it is wanted at all.
-    wanted: bool,
-    terminal: Option<OwnedFd>,
-    /// The request for it that is not answered yet, and what arrived meanwhile.
-    asked: Option<u32>,
-    passed: Vec<OwnedFd>,
-    /// Whether something went by the holder since it was asked for: that may still wait there.
-    overtaken: bool,
-    /// When it was last refused or asked back.
-    refused: Option<Instant>,
-    /// When the holder was last told that something is typed, and what it was not told of yet.
-    told: Option<Instant>,
-    untold: Millis,
-    /// What we have typed and not submitted, and whether the holder was told that something stands there.
-    line: Line,
-    told_mark: u8,
-}
-
-/// How long a holder may take from the first knock to who it is.
-const GREETING: Duration = Duration::from_secs(5);
-/// What is short enough to be typed past the holder: a key, not a paste.
-const KEY: usize = 64;
-/// How soon the terminal is asked for again once it was refused or asked back.
-const AGAIN: Duration = Duration::from_secs(1);
-
-/// What a holder says.
-#[derive(Debug)]
-pub enum Event {
-    /// Output.
-    Output {
-        /// Where it stands in the log.
-        offset: Offset,
-        /// Whether it is standard error.
-        stderr: bool,
-        /// The bytes.
-        bytes: Vec<u8>,
-    },
-    /// Output that is gone.
-    Gap {
-        /// The first missing byte.
-        from: Offset,
-        /// The first byte that is there again.
-        to: Offset,
-    },
-    /// A request was done.
-    Done {
-        /// Which.
-        seq: u32,
-        /// Its answer.
-        answer: Vec<u8>,
-    },
-    /// A request was refused.
-    Refused {
-        /// Which.
-        seq: u32,
-        /// Why.
-        failure: Failure,
-    },
-    /// The session changed.
-    News(Status),
-    /// The session ended; nothing follows.
-    Exit(ExitRecord),
+    direct: DirectInput,
 }
 
 impl Client {
@@ -104,12 +38,12 @@ impl Client {
     /// type, anything else for a program. An error of the kind `PermissionDenied` says that somebody else answers in the
     /// holder's place.
     pub fn connect(session: &Path, role: &str) -> io::Result<Self> {
-        Self::connect_within(session, role, GREETING)
+        Self::connect_within(session, role, GREETING_TIMEOUT)
     }
 
     /// As `connect`, where the holder has less time to say who it is. An error of the kind `TimedOut` says that it does not.
     pub fn connect_within(session: &Path, role: &str, within: Duration) -> io::Result<Self> {
-        let within = within.min(GREETING);
+        let within = within.min(GREETING_TIMEOUT);
         let until = Instant::now() + within;
         let socket = reach::connect(session, within)?;
         let mut client = Self {
@@ -121,15 +55,9 @@ impl Client {
             reads: false,
             pace: Pace::new(Instant::now()),
             welcome: Hello::default(),
-            keys: Keys::default(),
+            direct: DirectInput::default(),
         };
-        let hello = Hello {
-            role: role.to_owned(),
-            features: FEATURES.iter().map(|feature| (*feature).to_owned()).collect(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            ..Hello::default()
-        };
-        let greeted = client.request(Kind::Hello, &serde_json::to_vec(&hello)?);
+        let greeted = client.request(Kind::Hello, &greeting::hello(role, env!("CARGO_PKG_VERSION"))?);
         // One who turns us away may have said so, and gone, before we said a word.
         if let Err(error) = greeted
             && error.kind() != io::ErrorKind::BrokenPipe
@@ -182,24 +110,21 @@ impl Client {
     /// Types bytes. With `ack`, [`Event::Done`] follows once all are in the terminal.
     pub fn send_input(&mut self, bytes: &[u8], ack: bool) -> io::Result<u32> {
         let mut rest = bytes;
-        if !ack && bytes.len() <= KEY {
-            rest = &bytes[self.type_past(bytes)..];
+        if !ack && bytes.len() <= MAX_DIRECT_LEN {
+            rest = &bytes[self.write_directly(bytes)..];
             if rest.is_empty() {
                 return Ok(0);
             }
         }
         // What goes by the holder goes behind what went past it.
-        self.give_back()?;
-        self.keys.line.typed(rest, false);
-        self.keys.told_mark = self.keys.line.mark();
-        self.keys.overtaken = true;
+        self.return_terminal()?;
+        self.direct.went_by_holder(rest);
         if ack {
             return self.request(Kind::Input, rest);
         }
-        let keys = &mut self.keys;
-        if keys.wanted && keys.asked.is_none() && keys.refused.is_none_or(|at| at.elapsed() > AGAIN) {
+        if self.direct.may_ask() {
             self.next += 1;
-            (keys.asked, keys.overtaken) = (Some(self.next), false);
+            self.direct.asked(self.next);
             // In one piece: between the two the echo would come, and the next key after it.
             let both = [frame::encode(Kind::Input, 0, rest), frame::encode(Kind::Borrow, self.next, &[])];
             self.socket.write_all(&both.concat())?;
@@ -212,67 +137,30 @@ impl Client {
     /// Keys may go into the terminal past the holder, for as long as nobody else types. For those who type all the
     /// time, and read what the holder says.
     pub fn type_directly(&mut self) {
-        self.keys.wanted = self.has(wire::BORROW);
+        self.direct.want(self.has(wire::BORROW));
     }
 
     /// Whether keys go past the holder just now.
     pub fn types_directly(&self) -> bool {
-        self.keys.terminal.is_some()
+        self.direct.has_terminal()
     }
 
     /// Types what the terminal takes at once, where we have it. Returns how much.
-    fn type_past(&mut self, bytes: &[u8]) -> usize {
-        let Some(terminal) = &self.keys.terminal else { return 0 };
-        let modes = rustix::termios::tcgetattr(terminal).map(|all| all.local_modes);
-        let canonical = modes.is_ok_and(|modes| modes.contains(rustix::termios::LocalModes::ICANON));
-        // What it does not take is for the holder to wait with, and why for it to say.
-        let typed = rustix::io::write(terminal, bytes).unwrap_or(0);
-        if typed > 0 {
-            self.keys.line.typed(&bytes[..typed], canonical);
-            self.keys.untold = SystemTime::now().into();
-            // Whether a line was begun or ended is told at once: a message waits for its end.
-            let turned = self.keys.line.mark() != self.keys.told_mark;
-            if turned || self.keys.told.is_none_or(|told| told.elapsed() > INPUT_NEWS_INTERVAL) {
-                self.keys.told = Some(Instant::now());
-                let payload = self.typed_past();
-                // Should it fail, the next read says so.
-                let _ = self.tell(Kind::Typed, &payload);
-            }
+    fn write_directly(&mut self, bytes: &[u8]) -> usize {
+        let typed = self.direct.write(bytes);
+        if let Some(report) = self.direct.due_report(typed) {
+            // Should it fail, the next read says so.
+            let _ = self.tell(Kind::Typed, &report);
         }
         typed
     }
 
-    /// What the holder is told of keys that went past it: when the last was typed, and whether its line goes on.
-    fn typed_past(&mut self) -> [u8; 9] {
-        let at = std::mem::take(&mut self.keys.untold);
-        self.keys.told_mark = self.keys.line.mark();
-        let mut payload = [self.keys.told_mark; 9];
-        payload[..8].copy_from_slice(&at.0.to_le_bytes());
-        payload
-    }
-
-    /// The request for the terminal was answered.
-    fn lent(&mut self, granted: bool) -> io::Result<()> {
-        let terminal = self.keys.passed.pop();
-        if !granted {
-            self.keys.refused = Some(Instant::now());
-        } else if terminal.is_none() || self.keys.overtaken {
-            // Where no descriptor comes with the answer, none ever will.
-            self.keys.wanted = terminal.is_some();
-            self.tell(Kind::Return, &[])?;
-        } else {
-            (self.keys.terminal, self.keys.refused) = (terminal, None);
-        }
-        Ok(())
-    }
-
     /// Gives the terminal back, where we have it.
-    fn give_back(&mut self) -> io::Result<()> {
-        if self.keys.terminal.take().is_none() {
-            return Ok(());
+    fn return_terminal(&mut self) -> io::Result<()> {
+        match self.direct.give_up() {
+            Some(report) => self.tell(Kind::Return, &report),
+            None => Ok(()),
         }
-        let payload = self.typed_past();
-        self.tell(Kind::Return, &payload)
     }
 
     /// Takes an input back: [`Event::Done`] with JSON follows, the number of bytes that are in the terminal all the
@@ -293,17 +181,12 @@ impl Client {
 
     /// Changes the terminal's size.
     pub fn resize(&mut self, size: Size) -> io::Result<()> {
-        let [c0, c1] = size.cols.to_le_bytes();
-        let [r0, r1] = size.rows.to_le_bytes();
-        self.tell(Kind::Resize, &[c0, c1, r0, r1])
+        self.tell(Kind::Resize, &request::resize(size))
     }
 
     /// Sends a signal to the command, or to the whole tree.
     pub fn signal(&mut self, signal: i32, tree: bool) -> io::Result<u32> {
-        let mut payload = [0; 5];
-        payload[..4].copy_from_slice(&signal.to_le_bytes());
-        payload[4] = u8::from(tree);
-        self.request(Kind::Signal, &payload)
+        self.request(Kind::Signal, &request::signal(signal, tree))
     }
 
     /// Asks for output from an offset on.
@@ -368,14 +251,13 @@ impl Client {
                 }
             }
             if header.kind == Kind::Recall as u8 {
-                if self.keys.terminal.is_some() {
-                    self.keys.refused = Some(Instant::now());
+                self.direct.recalled();
+                self.return_terminal()?;
+            } else if self.direct.is_asked_by(header.seq) {
+                if self.direct.answered(header.kind == Kind::Ack as u8) {
+                    self.tell(Kind::Return, &[])?;
                 }
-                self.give_back()?;
-            } else if self.keys.asked.is_some_and(|seq| seq == header.seq) {
-                self.keys.asked = None;
-                self.lent(header.kind == Kind::Ack as u8)?;
-            } else if let Some(event) = event(header, payload)? {
+            } else if let Some(event) = Event::of(header, payload)? {
                 return Ok(Some(event));
             }
         }
@@ -385,11 +267,11 @@ impl Client {
     /// Takes in what has arrived: call it when [`Client::as_fd`] is readable, then [`Client::buffered`] until none
     /// is left. Zero means that the holder is gone.
     pub fn receive(&mut self) -> io::Result<usize> {
-        let n = match self.keys.asked {
-            Some(_) => {
-                let received = linux::receive(&self.socket, &mut self.buffer, &mut self.keys.passed)?;
+        let n = match self.direct.passed() {
+            Some(passed) => {
+                let received = linux::receive(&self.socket, &mut self.buffer, passed)?;
                 // One terminal was asked for; what else is passed is nobody's.
-                self.keys.passed.truncate(1);
+                passed.truncate(1);
                 received
             }
             None => rustix::io::retry_on_intr(|| rustix::io::read(&self.socket, &mut self.buffer[..]))?,
@@ -438,24 +320,4 @@ impl AsFd for Client {
 
 fn silent() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "the holder did not say in time who it is")
-}
-
-/// What a frame means; none for one that is not news to a client of this version.
-fn event(header: frame::Header, payload: &[u8]) -> io::Result<Option<Event>> {
-    let word = |at: usize| -> io::Result<Offset> {
-        let bytes = payload.get(at..at + 8).and_then(|bytes| bytes.first_chunk());
-        bytes.map(|bytes| Offset(u64::from_le_bytes(*bytes))).ok_or_else(|| io::ErrorKind::InvalidData.into())
-    };
-    Ok(Some(match Kind::known(header.kind) {
-        Some(Kind::Output) => {
-            let bytes = payload.get(9..).unwrap_or_default().to_vec();
-            Event::Output { offset: word(0)?, stderr: payload.get(8) == Some(&1), bytes }
-        }
-        Some(Kind::Gap) => Event::Gap { from: word(0)?, to: word(8)? },
-        Some(Kind::Ack) => Event::Done { seq: header.seq, answer: payload.to_vec() },
-        Some(Kind::Error) => Event::Refused { seq: header.seq, failure: serde_json::from_slice(payload)? },
-        Some(Kind::News) => Event::News(serde_json::from_slice(payload)?),
-        Some(Kind::Exit) => Event::Exit(serde_json::from_slice(payload)?),
-        _ => return Ok(None),
-    }))
 }

@@ -7,17 +7,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
+use wharf_holder::wire::Exec;
 use wharf_model::{Code, Failure, Text};
 
 use crate::client::{Client, Event};
 use crate::fresh_terminal::{self, PassedOn};
-use wharf_holder::wire::Exec;
 
-/// What is moved at once.
-const PIECE: usize = 64 << 10;
+/// How many bytes are moved at once.
+const CHUNK_LEN: usize = 64 << 10;
 
 /// How often a caller's terminal is asked for its size. Its signal goes to whoever the terminal belongs to, and not to us.
-const SIZE_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+const SIZE_POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// What the end of the caller's input is on a terminal: the key for the end of a file.
 const END_OF_FILE_KEY: u8 = 0x04;
@@ -109,7 +109,7 @@ impl<'a> Pump<'a> {
             typed: Vec::new(),
             shown: Some((shown, stdout)),
             complained: Some((complained, stderr)),
-            buffer: vec![0; PIECE],
+            buffer: vec![0; CHUNK_LEN],
             failed: None,
             terminal: None,
             tty: false,
@@ -130,7 +130,7 @@ impl<'a> Pump<'a> {
             typed: Vec::new(),
             shown: Some((outer, stdout)),
             complained: None,
-            buffer: vec![0; PIECE],
+            buffer: vec![0; CHUNK_LEN],
             failed: None,
             terminal,
             tty: true,
@@ -159,7 +159,7 @@ impl<'a> Pump<'a> {
         let feeding = watch(self.feed.as_ref().map(AsFd::as_fd), feeding);
         let shown = watch(self.shown.as_ref().map(|(from, _)| from.as_fd()), PollFlags::IN);
         let complained = watch(self.complained.as_ref().map(|(from, _)| from.as_fd()), PollFlags::IN);
-        let patience = self.terminal.as_ref().map(|_| &SIZE_EVERY);
+        let patience = self.terminal.as_ref().map(|_| &SIZE_POLL_INTERVAL);
         match poll(&mut fds, patience) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(Failure::system("cannot wait", &error.into())),

@@ -12,10 +12,9 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use wharf_boundary::{Peer, SessionDir, take_descriptors};
-use wharf_model::{Millis, ProcessIdentity};
-
 use wharf_holder::linux::origin::HOLDER_NAME;
 use wharf_holder::linux::proc;
+use wharf_model::{Millis, ProcessIdentity};
 
 /// What a ticket says of the holder.
 #[derive(Debug, Default, Deserialize)]
@@ -31,13 +30,10 @@ struct Signed {
 pub fn connect(session: &Path, within: Duration) -> io::Result<UnixStream> {
     let (dir, until) = (SessionDir::open(session)?, Instant::now() + within);
     let mut connected = dir.connect(within);
-    if connected.as_ref().is_err_and(is_nobody) && knock(session) {
-        // A holder that is about to go does not come back: it is not waited for longer than one takes to listen.
-        let patience = until.min(Instant::now() + KNOCKED);
-        while connected.as_ref().is_err_and(is_nobody) && Instant::now() < patience {
-            std::thread::sleep(Duration::from_millis(2));
-            connected = dir.connect(until.saturating_duration_since(Instant::now()));
-        }
+    let mut knock = Knock::default();
+    while connected.as_ref().is_err_and(|error| knock.again(session, error)) && Instant::now() < until {
+        std::thread::sleep(CONNECT_RETRY_INTERVAL);
+        connected = dir.connect(until.saturating_duration_since(Instant::now()));
     }
     let stream = connected?;
     prove(&dir, &stream)?;
@@ -45,11 +41,36 @@ pub fn connect(session: &Path, within: Duration) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// How long a holder that lives may take to listen again.
-pub const KNOCKED: Duration = Duration::from_millis(500);
+/// How long a holder that lives may take to listen again once it was told that nobody can reach it.
+const LISTEN_AGAIN_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long to wait before it is tried again meanwhile.
+const CONNECT_RETRY_INTERVAL: Duration = Duration::from_millis(2);
+
+/// Whether somebody whom nobody can reach is tried again: its socket may have been taken away from a holder that lives, and
+/// it listens again when it hears of that.
+#[derive(Debug, Default)]
+pub(crate) struct Knock {
+    knocked: bool,
+    /// Until when it may listen again, where a holder lives.
+    until: Option<Instant>,
+}
+
+impl Knock {
+    /// Whether it may listen soon. The first time, it is told.
+    pub(crate) fn again(&mut self, session: &Path, error: &io::Error) -> bool {
+        if !is_nobody(error) {
+            return false;
+        }
+        if !std::mem::replace(&mut self.knocked, true) {
+            // A holder that is about to go does not come back: it is not waited for longer than one takes to listen.
+            self.until = knock(session).then(|| Instant::now() + LISTEN_AGAIN_TIMEOUT);
+        }
+        self.until.is_some_and(|until| Instant::now() < until)
+    }
+}
 
 /// Whether an error says that nobody listens where a holder should: the socket is gone, or is another's.
-pub fn is_nobody(error: &io::Error) -> bool {
+fn is_nobody(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, InvalidData, NotFound};
     matches!(error.kind(), NotFound | ConnectionRefused | InvalidData)
         || matches!(error.raw_os_error(), Some(libc::ENOTSOCK | libc::ELOOP))
@@ -57,7 +78,7 @@ pub fn is_nobody(error: &io::Error) -> bool {
 
 /// Asks the holder of a session, where it lives, to look at its files and to listen anew: somebody may have taken its socket
 /// away, or put files of yesterday in their place. Whether there is such a holder.
-pub fn knock(session: &Path) -> bool {
+fn knock(session: &Path) -> bool {
     let signed =
         || -> io::Result<Signed> { Ok(serde_json::from_slice(&SessionDir::open(session)?.read_ticket()?)?) };
     let Some(holder) = signed().ok().and_then(|signed| signed.holder) else { return false };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use wharf_model::{Capabilities, Code, ExitRecord, Home, ProcessIdentity, Reason, Scope, SessionId, Ticket};
+use wharf_model::{Capabilities, Code, ExitRecord, Home, ProcessIdentity, Reason, SessionId, Ticket};
 
 use super::Program;
 use super::connection::FakeConnection;
@@ -185,24 +185,14 @@ impl Backend for FakeBackend {
         let count = self.0.starts.fetch_add(1, Ordering::SeqCst);
         let started = now();
         let ticket = Ticket {
-            id: launch.id.clone(),
-            name: launch.name.clone(),
-            run: launch.run,
-            backend: self.0.name.to_owned(),
-            dir: launch.home.as_path().into(),
-            token: launch.token.clone(),
-            created: launch.created,
             started,
-            holder: None,
             command: Some(ProcessIdentity {
                 pid: (FIRST_PID + count) as i32,
                 start: started.0,
                 boot: "fake".to_owned(),
                 namespace: None,
             }),
-            scope: Scope::default(),
-            spec: launch.spec.clone(),
-            private: None,
+            ..launch.ticket(self.0.name)
         };
         let session = Arc::new(Session::create(&launch, ticket.clone(), program)?);
         self.sessions().insert(launch.id.clone(), Arc::clone(&session));

@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 use wharf_backend::{
     Adoption, Backend, Connection, Files, Freezer, Keeper, Launch, Library, Probe, Publisher, Result, Status,
 };
-use wharf_local::held;
+use wharf_holder_client::session as held;
 use wharf_model::{Capabilities, Code, EngineVariables, Failure, Home, Spec, Ticket};
 
 use crate::containers::Containers;
@@ -48,7 +48,7 @@ impl Options {
         Self {
             flavour,
             endpoint: None,
-            holder: wharf_local::holder_program(),
+            holder: held::holder_program(),
             state: home.state().to_owned(),
             sessions: home.sessions(),
             ssh: "ssh".into(),

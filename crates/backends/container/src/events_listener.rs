@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use wharf_backend::Status;
 use wharf_boundary::SessionDir;
-use wharf_local::Speech;
+use wharf_holder_client::session::Speech;
 use wharf_model::{Text, Ticket};
 
 use crate::holder_handshake;

@@ -8,10 +8,10 @@ pub(crate) mod connection;
 use std::path::Path;
 use std::sync::Arc;
 
-use wharf_backend::{Adoption, Backend, Connection, Launch, Result};
+use wharf_backend::{Adoption, Connection, Launch, Result};
 use wharf_errand::guest::{Guest, Past};
 use wharf_holder::wire::Through;
-use wharf_local::{LocalBackend, held};
+use wharf_holder_client::session::{self as held, HostHolders};
 use wharf_model::{Code, EngineVariables, Failure, MadeContainer, Size, Text, Ticket};
 
 use crate::containers::Containers;
@@ -28,18 +28,14 @@ const SHORT_ID_LEN: usize = 12;
 /// What takes containers in.
 pub(crate) struct Guests {
     containers: Arc<Containers>,
-    held: LocalBackend,
+    held: HostHolders,
 }
 
 impl Guests {
     pub(crate) fn new(containers: Arc<Containers>) -> Self {
         let options = &containers.options;
-        let held = LocalBackend::new(wharf_local::Options {
-            name: options.flavour.name(),
-            holder: options.holder.clone(),
-            sessions: options.sessions.clone(),
-            descriptors: None,
-        });
+        let (holder, sessions) = (options.holder.clone(), options.sessions.clone());
+        let held = HostHolders::new(options.flavour.name(), holder, sessions, None);
         Self { containers, held }
     }
 
@@ -74,7 +70,7 @@ impl Guests {
             ..TicketData::at(engine.endpoint(), Some(found.id.clone()))
         };
         let (ticket, connection) =
-            self.held.start_with(self.holder_launch(launch, &guest, &found)?, Some(data.text())).await?;
+            self.held.start(self.holder_launch(launch, &guest, &found)?, Some(data.text())).await?;
         let link = GuestConnection::follow(Arc::clone(&self.containers), &ticket, connection);
         Ok((ticket, link))
     }

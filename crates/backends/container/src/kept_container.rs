@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wharf_backend::{Launch, Result};
-use wharf_local::held;
+use wharf_holder_client::session as held;
 use wharf_model::{Code, Container, Failure, Ticket};
 
 use crate::containers::Containers;

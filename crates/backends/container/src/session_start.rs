@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 use wharf_backend::{Connection, Launch, Pins, Progress, Result};
 use wharf_boundary::take_descriptors;
 use wharf_holder::wire::Start;
-use wharf_local::held;
+use wharf_holder_client::session as held;
 use wharf_model::{
     Change, Code, Container, Failure, Limits, MadeContainer, Millis, ProcessIdentity, Scope, ScopeKind, Text,
     Ticket,

@@ -8,9 +8,8 @@ use async_trait::async_trait;
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 use wharf_backend::{Freezer, Frozen, Result};
+use wharf_holder_client::session::read_ticket;
 use wharf_model::{Code, Failure, ScopeKind, Text, Ticket};
-
-use crate::keep;
 
 /// How long the kernel may take until everything stands still.
 const FREEZE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -29,8 +28,8 @@ struct Control {
 impl Control {
     fn of(ticket: &Ticket) -> Result<Self> {
         // A holder that was replaced has signed it anew.
-        let scope = keep::read_ticket(ticket.dir.as_path())
-            .map_or_else(|_| ticket.scope.clone(), |found| found.scope);
+        let scope =
+            read_ticket(ticket.dir.as_path()).map_or_else(|_| ticket.scope.clone(), |found| found.scope);
         let version = match scope.kind {
             ScopeKind::Cgroup2 => 2,
             ScopeKind::Cgroup1 => 1,

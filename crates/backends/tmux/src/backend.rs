@@ -10,10 +10,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::net::UnixStream;
 use wharf_backend::{Adoption, Backend, Connection, Launch, Probe, Result};
-use wharf_holder::frame::{self, Kind};
 use wharf_holder::linux::proc;
-use wharf_holder::wire::{self, Duplicate, Resume, Started};
-use wharf_local::{LocalBackend, held};
+use wharf_holder::wire::{Duplicate, Started};
+use wharf_holder_client::session::{self, holder_program};
+use wharf_local::LocalBackend;
 use wharf_model::{Capabilities, Code, Failure, Home, Millis, Scope, Size, Text, Ticket};
 
 use crate::door::Door;
@@ -50,7 +50,7 @@ impl Options {
     pub fn new(home: &Home) -> Self {
         Self {
             tmux: "tmux".into(),
-            holder: wharf_local::holder_program(),
+            holder: holder_program(),
             server: home.state().join("tmux"),
             sessions: home.sessions(),
             descriptors: None,
@@ -154,7 +154,7 @@ impl TmuxBackend {
         let target: Target = what.lossy().parse()?;
         let foreign = Foreign::of(self.server.program().to_owned(), &launch.env)?;
         let pane = foreign.find(&target).await?;
-        let mut ticket = blank(&launch);
+        let mut ticket = launch.ticket(NAME);
         ticket.spec.size = pane.size;
         ticket.spec.motd = Some(foreign.screen(&pane).await?);
         ticket.private = Some(serde_json::json!({ "join": foreign.join_command(&pane) }).to_string());
@@ -175,14 +175,11 @@ impl TmuxBackend {
             started: Millis::from(std::time::SystemTime::now()),
             descriptors,
         };
-        let resume = Resume { start: held::start_of(&ticket, self.descriptors), started };
-        let control = serde_json::to_vec(&resume).map_err(|error| system(error.into()))?;
-        let given = held::given(&ticket).map_err(system)?;
-        let frame = frame::encode(Kind::Resume, 1, &wire::sections(&[&control, &given]));
+        let frame = session::resume_frame(&ticket, self.descriptors, started).map_err(system)?;
         let made = !launch.home.exists();
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&launch.home).map_err(system)?;
         let passed = [link.as_fd(), seat.as_fd(), pidfd.as_fd()];
-        match self.held.take_over(&frame, &passed).await {
+        match self.held.holders().take_over(&frame, &passed).await {
             Ok((stream, started)) => {
                 let connection = connect(&mut ticket, stream, started);
                 Ok((ticket, connection))
@@ -203,33 +200,14 @@ impl TmuxBackend {
     }
 }
 
-/// A ticket that nobody has signed yet.
-fn blank(launch: &Launch) -> Ticket {
-    Ticket {
-        id: launch.id.clone(),
-        name: launch.name.clone(),
-        run: launch.run,
-        backend: NAME.to_owned(),
-        dir: Text::from(launch.home.as_path()),
-        token: launch.token.clone(),
-        created: launch.created,
-        started: Millis(0),
-        holder: None,
-        command: None,
-        scope: Scope::default(),
-        spec: launch.spec.clone(),
-        private: None,
-    }
-}
-
 /// The connection to a holder that has just signed the ticket.
 fn connect(ticket: &mut Ticket, stream: UnixStream, started: Started) -> Arc<dyn Connection> {
-    let first = held::first_status(started.command.pid, ticket.spec.size, None);
+    let first = session::first_status(started.command.pid, ticket.spec.size, None);
     ticket.holder = Some(started.holder);
     ticket.command = Some(started.command);
     ticket.scope = started.scope;
     ticket.started = started.started;
-    held::connect(ticket.dir.as_path().to_owned(), stream, first)
+    session::connect(ticket.dir.as_path().to_owned(), stream, first)
 }
 
 /// What the backend is called.
@@ -276,24 +254,24 @@ impl Backend for TmuxBackend {
             return Err(Failure::unsupported("a session without a terminal", "tmux")
                 .hint("`--backend local` has both kinds"));
         }
-        let mut ticket = blank(&launch);
-        let session = session_name(&ticket);
+        let mut ticket = launch.ticket(NAME);
+        let name = session_name(&ticket);
         let invalid = |error: std::io::Error| Failure::new(Code::Invalid, error.to_string());
-        let join: Vec<Text> = self.server.join_command(&session).into_iter().map(Text::from).collect();
+        let join: Vec<Text> = self.server.join_command(&name).into_iter().map(Text::from).collect();
         ticket.private = Some(serde_json::json!({ "join": join }).to_string());
-        let given = held::given(&ticket).map_err(invalid)?;
-        let start = held::start_of(&ticket, self.descriptors);
-        let frame = held::start_frame(&start, &given, &launch.argv, &launch.env)?;
+        let given = session::given(&ticket).map_err(invalid)?;
+        let start = session::start_of(&ticket, self.descriptors);
+        let frame = session::start_frame(&start, &given, &launch.argv, &launch.env)?;
         self.server.prepare(&self.holder)?;
-        let (stream, link) = self.pane(&session, ticket.spec.size).await?;
+        let (stream, link) = self.pane(&name, ticket.spec.size).await?;
         let passed = [link.as_fd()];
-        let begun = tokio::time::timeout(START_TIMEOUT, held::begin_with(&stream, &frame, &passed)).await;
+        let begun = tokio::time::timeout(START_TIMEOUT, session::begin_with(&stream, &frame, &passed)).await;
         let (started, descriptors) = begun
             .map_err(|_| Failure::new(Code::Timeout, "the holder did not start the command in time"))??;
         // The holder's own copy alone keeps it open from here on.
         drop(link);
         let connection = connect(&mut ticket, stream, started.clone());
-        self.held.hear_first(&started, &descriptors, &ticket, &*connection);
+        self.held.holders().hear_first(&started, &descriptors, &ticket, &*connection);
         self.follow(&ticket, &connection);
         Ok((ticket, connection))
     }

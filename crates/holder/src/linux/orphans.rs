@@ -15,9 +15,9 @@ use super::{proc, socket};
 pub(crate) type Who = (i32, u64);
 
 /// How long the nursery may take to answer.
-const PATIENCE: Duration = Duration::from_secs(1);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long one that did not answer is not asked again: whoever ends a session asks often.
-const SILENCE: Duration = Duration::from_secs(5);
+const ASK_AGAIN_INTERVAL: Duration = Duration::from_secs(5);
 /// The bytes of a question: for whom, and whose orphans.
 pub(crate) const QUESTION_LEN: usize = 24;
 /// The bytes of one orphan in an answer: whether it is beyond doubt, its pid, its start time.
@@ -60,7 +60,7 @@ impl Orphans {
 
     /// Asks for those that there are by now. Where nobody answers, those that were told before are all that is known.
     pub(crate) fn look(&self) -> Vec<Who> {
-        if self.silent.get().is_some_and(|since| since.elapsed() < SILENCE) {
+        if self.silent.get().is_some_and(|since| since.elapsed() < ASK_AGAIN_INTERVAL) {
             return self.known.borrow().clone();
         }
         let answer = self.ask();
@@ -85,11 +85,11 @@ impl Orphans {
 
     fn ask(&self) -> io::Result<Answer> {
         let (mut ours, theirs) = UnixStream::pair()?;
-        ours.set_read_timeout(Some(PATIENCE))?;
+        ours.set_read_timeout(Some(ANSWER_TIMEOUT))?;
         rustix::net::sockopt::set_socket_timeout(
             &self.door,
             rustix::net::sockopt::Timeout::Send,
-            Some(PATIENCE),
+            Some(ANSWER_TIMEOUT),
         )?;
         socket::send(self.door.as_fd(), &[IoSlice::new(&question(self.heir, self.of))], &[theirs.as_fd()])?;
         drop(theirs);

@@ -107,11 +107,11 @@ impl Channel {
         open().map_err(|error| Failure::system("cannot open pipes", &error))
     }
 
-    /// Takes a seat at a terminal that another program holds, with the socket to that program.
-    pub(super) fn pane(seat: OwnedFd, link: OwnedFd) -> Result<(Self, Theirs), Failure> {
+    /// A terminal that another program holds, as the command has it, with the socket to that program.
+    pub(super) fn pane(terminal: OwnedFd, link: OwnedFd) -> Result<(Self, Theirs), Failure> {
         let take = || -> io::Result<_> {
-            let theirs = rustix::io::fcntl_dupfd_cloexec(&seat, 3)?;
-            Ok((Self::Pane(Pane::new(seat, link)?), Theirs::Tty(theirs)))
+            let theirs = rustix::io::fcntl_dupfd_cloexec(&terminal, 3)?;
+            Ok((Self::Pane(Pane::new(terminal, link)?), Theirs::Tty(theirs)))
         };
         take().map_err(|error| Failure::system("cannot use the terminal", &error))
     }
@@ -127,8 +127,8 @@ impl Channel {
             let in_pipe = rustix::io::ioctl_fionread(&read)? as usize;
             return Ok(Self::Tty { master, slave, pipe: (read, write), in_pipe, left: true });
         }
-        if let (Some(link), Some(seat)) = (take(Duplicate::Link), take(Duplicate::Seat)) {
-            return Ok(Self::Pane(Pane::new(seat, link)?));
+        if let (Some(link), Some(terminal)) = (take(Duplicate::Link), take(Duplicate::Seat)) {
+            return Ok(Self::Pane(Pane::new(terminal, link)?));
         }
         let (stdin, stdout, stderr) =
             (take(Duplicate::Stdin), take(Duplicate::Stdout), take(Duplicate::Stderr));
@@ -203,7 +203,7 @@ impl Channel {
     fn terminal(&self) -> io::Result<BorrowedFd<'_>> {
         match self {
             Self::Tty { master, .. } => Ok(master.as_fd()),
-            Self::Pane(pane) => pane.seat(),
+            Self::Pane(pane) => pane.terminal(),
             Self::Pipes { .. } => Err(io::ErrorKind::Unsupported.into()),
         }
     }

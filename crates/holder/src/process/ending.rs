@@ -10,7 +10,7 @@ use crate::wire::StopRequest;
 /// What descendants get when the command has ended and they have not.
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
 /// How long KILL is tried: a process in the kernel may take its time, and one in a broken driver for ever.
-const KILL_PATIENCE: Duration = Duration::from_secs(4);
+const KILL_TIMEOUT: Duration = Duration::from_secs(4);
 /// How often it is looked whether something is left, while killing or where no signal tells us.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -70,7 +70,7 @@ impl Ending {
             }
             Phase::Running | Phase::Asked { .. } => {
                 tree.kill();
-                Phase::Killing { give_up: now + KILL_PATIENCE }
+                Phase::Killing { give_up: now + KILL_TIMEOUT }
             }
             killing @ Phase::Killing { .. } => killing,
         };
@@ -129,7 +129,7 @@ impl Ending {
             }
             Phase::Asked { kill_at } if now >= kill_at => {
                 tree.kill();
-                self.phase = Phase::Killing { give_up: now + KILL_PATIENCE };
+                self.phase = Phase::Killing { give_up: now + KILL_TIMEOUT };
             }
             Phase::Asked { .. } => {}
             // Its status is on its way: a record without it would be half a record.

@@ -10,10 +10,10 @@ use wharf_log::{Mark, Writer};
 use wharf_model::{Failure, Millis, ProcessIdentity, Reason, Size, Text};
 
 use super::channel::{Channel, Source};
+use super::direct_input::DirectInput;
 use super::ending::Ending;
 use super::forsaken::Forsaken;
 use super::input::Input;
-use super::loan::Loan;
 use super::peer::{Peer, Role};
 use super::standing::{Ours, Standing};
 use super::trouble::Trouble;
@@ -40,7 +40,7 @@ pub(super) const EXECS: u64 = 1 << 62;
 /// How long no connection is taken when the system is out of descriptors.
 const DEAF: Duration = Duration::from_millis(200);
 /// How long a command's parent, which is not us, may take to reap it.
-const REAP_PATIENCE: Duration = Duration::from_secs(2);
+const REAP_TIMEOUT: Duration = Duration::from_secs(2);
 /// The grace of a holder that is itself asked to go.
 const OWN_GRACE: Millis = Millis(5_000);
 
@@ -70,7 +70,7 @@ pub(super) struct Holder {
     pub(super) next_peer: u64,
     pub(super) input: Input,
     /// Who has the terminal itself.
-    pub(super) loan: Option<Loan>,
+    pub(super) direct_input: Option<DirectInput>,
     pub(super) ending: Ending,
     pub(super) last_input: Option<Millis>,
     /// What was typed and not submitted.
@@ -182,7 +182,7 @@ impl Holder {
             if self.deaf.is_some() {
                 self.hear_again();
             }
-            if self.recall_ends().is_some_and(|ends| Instant::now() > ends) {
+            if self.return_deadline().is_some_and(|ends| Instant::now() > ends) {
                 self.feed();
             }
             if !self.forsaken.is_empty() {
@@ -206,7 +206,7 @@ impl Holder {
             _ => None,
         };
         let more = (self.full.is_none() && self.channel.has_more()).then(Instant::now);
-        let (recall, forsaken) = (self.recall_ends(), self.forsaken_end());
+        let (recall, forsaken) = (self.return_deadline(), self.forsaken_end());
         let trouble = self.next_look_for_trouble();
         [ending, disk, status, input, self.deaf, more, recall, forsaken, trouble].into_iter().flatten().min()
     }
@@ -240,7 +240,7 @@ impl Holder {
             (stat.start == self.command.start && !stat.lives()).then_some(stat.status)
         });
         let status = status.or_else(|| linux::proc::unreaped_status(&self.command));
-        if status.is_some() || self.unreaped.is_some_and(|since| since.elapsed() > REAP_PATIENCE) {
+        if status.is_some() || self.unreaped.is_some_and(|since| since.elapsed() > REAP_TIMEOUT) {
             let (code, signal) = status.map_or((None, None), children::decode);
             self.ending.command_ended(code, signal, now());
             self.unreaped = None;
@@ -400,7 +400,7 @@ impl Holder {
         self.events.remove(peer.fd());
         self.input.forget(id);
         self.forsake(id);
-        self.on_return(id, &[]);
+        self.end_direct_input(id, &[]);
         self.watch_sink(self.input.waiting() > 0);
         if peer.role != Role::Program {
             self.news();

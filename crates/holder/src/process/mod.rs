@@ -1,17 +1,18 @@
 //! The process itself: a nursery that forks holders ahead, and the holder.
 
 mod channel;
+mod container_init;
 mod departure;
+mod direct_input;
+mod end_exec_proxy;
 mod ending;
+mod exec_proxy;
 mod expected;
 mod files;
 mod filling;
 mod forsaken;
 mod holder;
 mod input;
-mod keep;
-mod lend;
-mod loan;
 mod motd;
 mod nursery;
 mod one;
@@ -19,14 +20,13 @@ mod orphanage;
 mod pane;
 mod peer;
 mod pumping;
-mod recall;
 mod record;
 mod relay;
 mod request;
-mod seat;
 mod standing;
 mod start;
 mod telling;
+mod tmux_pane;
 mod trouble;
 mod typing;
 

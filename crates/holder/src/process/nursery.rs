@@ -11,12 +11,12 @@ use std::process::ExitCode;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::orphanage::Orphanage;
-use super::{keep, lend, one, recall, relay, seat, start};
+use super::{container_init, end_exec_proxy, exec_proxy, one, relay, start, tmux_pane};
 use crate::linux::cgroup::Hierarchies;
 use crate::linux::{self, events, own, proc};
 
 /// What every holder of this nursery starts with.
-pub(super) struct Nest {
+pub(super) struct ForkContext {
     pub(super) boot: String,
     pub(super) cgroups: Hierarchies,
     /// The mask that we were started with: ours to give back to commands.
@@ -41,15 +41,15 @@ pub fn main() -> ExitCode {
         (Some("one"), Some(socket), shared) => {
             said(one::one(socket.as_ref(), shared.is_some_and(|word| word == "shared")))
         }
-        (Some("keep"), ..) => said(keep::keep()),
+        (Some("keep"), ..) => said(container_init::run()),
         (Some("await"), Some(socket), _) => said(one::awaited(socket.as_ref())),
         (Some("relay"), Some(socket), early) => {
             said(relay::relay(socket.as_ref(), early.is_some_and(|word| word == "early")))
         }
-        (Some("lend"), Some(socket), Some(mark)) => lend::lend(socket.as_ref(), &mark.to_string_lossy()),
-        (Some("recall"), Some(mark), _) => said(recall::recall(&mark.to_string_lossy())),
-        (Some("pane"), Some(door), _) => said(seat::pane(&door)),
-        (Some("tap"), Some(door), _) => said(seat::tap(&door)),
+        (Some("lend"), Some(socket), Some(mark)) => exec_proxy::run(socket.as_ref(), &mark.to_string_lossy()),
+        (Some("recall"), Some(mark), _) => said(end_exec_proxy::run(&mark.to_string_lossy())),
+        (Some("pane"), Some(door), _) => said(tmux_pane::pane(&door)),
+        (Some("tap"), Some(door), _) => said(tmux_pane::tap(&door)),
         (Some("version"), ..) => {
             println!("wharf-holder {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
@@ -66,7 +66,7 @@ fn nursery() -> io::Result<()> {
     // Away from the terminal of whoever started the daemon.
     let _ = rustix::process::setsid();
     let umask = own::private_umask();
-    let mut nest = Nest { boot: proc::boot()?, cgroups: Hierarchies::here(), umask, door: None };
+    let mut context = ForkContext { boot: proc::boot()?, cgroups: Hierarchies::here(), umask, door: None };
     std::env::set_current_dir("/")?;
     let orders = own::take_stdin()?;
     let desk = own::take_socket_of_stdout()?;
@@ -75,7 +75,7 @@ fn nursery() -> io::Result<()> {
     own::keep_ended_children();
     let ended = events::ended_children()?;
     let mut orphanage = Orphanage::new();
-    nest.cgroups.tidy();
+    context.cgroups.tidy();
     loop {
         let mut fds = vec![PollFd::new(&orders, PollFlags::IN), PollFd::new(&ended, PollFlags::IN)];
         fds.extend(desk.as_ref().map(|desk| PollFd::new(desk, PollFlags::IN)));
@@ -93,14 +93,14 @@ fn nursery() -> io::Result<()> {
                 match own::fork() {
                     Ok(0) => {
                         drop((orders, desk, ended));
-                        nest.door = passed.pop();
-                        let held = hatch(connection, &nest);
+                        context.door = passed.pop();
+                        let held = run_holder(connection, &context);
                         if let Err(error) = &held {
                             own::say(format_args!("{error}"));
                         }
                         own::leave(i32::from(held.is_err()));
                     }
-                    Ok(pid) => orphanage.hatched(pid),
+                    Ok(pid) => orphanage.note_forked(pid),
                     // The daemon sees the connection close, and says that the system is out of processes.
                     Err(error) => own::say(format_args!("cannot fork: {error}")),
                 }
@@ -117,8 +117,8 @@ fn nursery() -> io::Result<()> {
     }
 }
 
-fn hatch(connection: OwnedFd, nest: &Nest) -> io::Result<()> {
+fn run_holder(connection: OwnedFd, context: &ForkContext) -> io::Result<()> {
     rustix::process::setsid()?;
     debug_assert!(connection.as_raw_fd() > 2, "the standard descriptors are never given away");
-    start::serve(connection.into(), nest)
+    start::serve(connection.into(), context)
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::nursery::Nest;
+use super::nursery::ForkContext;
 use super::start;
 use crate::linux::cgroup::Hierarchies;
 use crate::linux::{self, own, proc};
@@ -27,15 +27,15 @@ pub(super) fn one(socket: &Path, shared: bool) -> io::Result<()> {
     } else {
         own::private_umask()
     };
-    let nest = Nest { boot: proc::boot()?, cgroups: Hierarchies::own(), umask, door: None };
+    let context = ForkContext { boot: proc::boot()?, cgroups: Hierarchies::own(), umask, door: None };
     std::env::set_current_dir("/")?;
-    start::serve(linux::connect(socket)?, &nest)
+    start::serve(linux::connect(socket)?, &context)
 }
 
-/// How long one that waits to be called does so.
-const PATIENCE: i64 = 60;
+/// How many seconds one that waits to be called does so.
+const CALL_TIMEOUT_SECONDS: i64 = 60;
 /// How long those that carry our last words may take.
-const FAREWELL: Duration = Duration::from_secs(2);
+const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs `wharf-holder await SOCKET`: listens there, since the asker has no file in common with us, and is told by the
 /// first who calls what to start.
@@ -44,13 +44,13 @@ pub(super) fn awaited(socket: &Path) -> io::Result<()> {
     own::close_inherited();
     let _ = rustix::process::setsid();
     let umask = own::private_umask();
-    let nest = Nest { boot: proc::boot()?, cgroups: Hierarchies::own(), umask, door: None };
+    let context = ForkContext { boot: proc::boot()?, cgroups: Hierarchies::own(), umask, door: None };
     std::env::set_current_dir("/")?;
     let Some(listener) = called(socket)? else { return Ok(()) };
     let (connection, _) = listener.accept()?;
     drop(listener);
     std::fs::remove_file(socket)?;
-    let held = start::serve(connection, &nest);
+    let held = start::serve(connection, &context);
     linger();
     held
 }
@@ -59,13 +59,13 @@ pub(super) fn awaited(socket: &Path) -> io::Result<()> {
 fn called(socket: &Path) -> io::Result<Option<UnixListener>> {
     let listener = linux::bind(socket)?;
     let mut fds = [PollFd::new(&listener, PollFlags::IN)];
-    let ready = poll(&mut fds, Some(&Timespec { tv_sec: PATIENCE, tv_nsec: 0 }))?;
+    let ready = poll(&mut fds, Some(&Timespec { tv_sec: CALL_TIMEOUT_SECONDS, tv_nsec: 0 }))?;
     Ok((ready > 0).then_some(listener))
 }
 
 /// Everything in a container ends with its first process: those that carry our last words are given time to do so.
 fn linger() {
-    let (own, until) = (std::process::id() as i32, Instant::now() + FAREWELL);
+    let (own, until) = (std::process::id() as i32, Instant::now() + LAST_WORDS_TIMEOUT);
     let others = || proc::pids().is_ok_and(|pids| pids.iter().any(|pid| *pid != own));
     while others() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(2));

@@ -51,7 +51,7 @@ impl Orphanage {
     }
 
     /// A holder was forked.
-    pub(super) fn hatched(&mut self, pid: i32) {
+    pub(super) fn note_forked(&mut self, pid: i32) {
         self.holders.insert(pid);
     }
 

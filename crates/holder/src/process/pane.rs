@@ -20,7 +20,7 @@ const ROOM: usize = 4_095;
 /// Room that is worth a further piece, where more waits than fits.
 const WORTH: usize = 1_024;
 /// How long the other program may take to pass on what it has taken, where nothing proves that it has.
-const PATIENCE: Duration = Duration::from_millis(50);
+const PASS_ON_TIMEOUT: Duration = Duration::from_millis(50);
 /// The first and the longest time between two looks at input that is on its way.
 const LOOK: (Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(20));
 
@@ -29,7 +29,7 @@ pub(super) struct Pane {
     /// To the program that holds the terminal; none once that has let go.
     link: Option<OwnedFd>,
     /// The terminal, as the command has it; none once nothing of the session is left to use it.
-    seat: Option<OwnedFd>,
+    terminal: Option<OwnedFd>,
     /// Output that found no room in the log.
     held: Vec<u8>,
     /// Input that was passed on and is not known to be in the terminal: whom to tell.
@@ -51,11 +51,11 @@ pub(super) struct Pane {
 }
 
 impl Pane {
-    pub(super) fn new(seat: OwnedFd, link: OwnedFd) -> io::Result<Self> {
+    pub(super) fn new(terminal: OwnedFd, link: OwnedFd) -> io::Result<Self> {
         super::channel::nonblocking(&link)?;
         Ok(Self {
             link: Some(link),
-            seat: Some(seat),
+            terminal: Some(terminal),
             held: Vec::new(),
             unsettled: Vec::new(),
             before: 0,
@@ -72,8 +72,8 @@ impl Pane {
         self.link.as_ref().map(AsFd::as_fd)
     }
 
-    pub(super) fn seat(&self) -> io::Result<BorrowedFd<'_>> {
-        self.seat.as_ref().map(AsFd::as_fd).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+    pub(super) fn terminal(&self) -> io::Result<BorrowedFd<'_>> {
+        self.terminal.as_ref().map(AsFd::as_fd).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
     }
 
     /// The other program has let go.
@@ -83,13 +83,13 @@ impl Pane {
 
     /// Lets go of the terminal. The other program, which alone has it now, passes on what is left and lets go too.
     pub(super) fn let_go(&mut self) {
-        self.seat = None;
+        self.terminal = None;
     }
 
     /// Whether the terminal was taken away while the session still had it.
     pub(super) fn is_cut_off(&self) -> bool {
-        let Some(seat) = &self.seat else { return false };
-        let mut fds = [PollFd::new(seat, PollFlags::empty())];
+        let Some(terminal) = &self.terminal else { return false };
+        let mut fds = [PollFd::new(terminal, PollFlags::empty())];
         let asked = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
         self.link.is_none() || asked.is_ok() && fds[0].revents().contains(PollFlags::HUP)
     }
@@ -149,11 +149,11 @@ impl Pane {
 
     /// Bytes in the terminal that the application has not read.
     pub(super) fn unread(&self) -> io::Result<u64> {
-        let seat = self.seat()?;
+        let terminal = self.terminal()?;
         // Asking whether there is something to read brings in what is still on its way inside the kernel.
-        let mut fds = [PollFd::new(&seat, PollFlags::IN)];
+        let mut fds = [PollFd::new(&terminal, PollFlags::IN)];
         let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
-        Ok(rustix::io::ioctl_fionread(seat)?)
+        Ok(rustix::io::ioctl_fionread(terminal)?)
     }
 
     /// Bytes that were passed on and that the terminal does not show.
@@ -219,7 +219,7 @@ impl Pane {
         }
         let taken = *self.taken.get_or_insert_with(Instant::now);
         let seen = self.unread().is_ok_and(|unread| unread >= self.expected);
-        if seen || terminal::peer_waits(link) || taken.elapsed() >= PATIENCE {
+        if seen || terminal::peer_waits(link) || taken.elapsed() >= PASS_ON_TIMEOUT {
             return std::mem::take(&mut self.unsettled);
         }
         Vec::new()

@@ -10,7 +10,7 @@ use super::peer::Peer;
 use crate::linux::events::Interest;
 
 /// How long output waits for room on a full disk before it is let go, so that the agent does not stand still.
-const DISK_PATIENCE: Duration = Duration::from_secs(1);
+const DISK_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Holder {
     /// Moves output to the log, and on to those who read along.
@@ -79,7 +79,7 @@ impl Holder {
         }
         if self.full.is_none() {
             self.watch_sources(Some(self.output_interest()));
-        } else if since.is_some_and(|since| since.elapsed() > DISK_PATIENCE) {
+        } else if since.is_some_and(|since| since.elapsed() > DISK_TIMEOUT) {
             self.let_go();
         }
     }

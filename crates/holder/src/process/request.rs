@@ -48,13 +48,13 @@ impl Holder {
             Some(Kind::Borrow) => self
                 .may_type(peer)
                 .and_then(|()| self.may_be_heard())
-                .and_then(|()| self.on_borrow(peer, seq)),
+                .and_then(|()| self.grant_direct_input(peer, seq)),
             Some(Kind::Typed) => {
-                self.typed_past_us(peer, payload);
+                self.typed_directly(peer, payload);
                 Ok(())
             }
             Some(Kind::Return) => {
-                self.on_return(peer, payload);
+                self.end_direct_input(peer, payload);
                 Ok(())
             }
             _ => Err(Failure::unsupported(format!("frame {}", header.kind), "this holder")),

@@ -17,7 +17,7 @@ use super::expected::as_expected;
 use super::holder::{Holder, micros, now};
 use super::input::Input;
 use super::motd;
-use super::nursery::Nest;
+use super::nursery::ForkContext;
 use super::record;
 use super::standing::{MAX_OUTSIDE, Standing};
 use super::trouble::Trouble;
@@ -38,34 +38,38 @@ struct Ready {
     events: Events,
     terminal: Option<(Channel, Theirs)>,
     /// Where we sit at a terminal that another program holds: that terminal, and the socket to that program.
-    seat: Option<OwnedFd>,
+    pane_terminal: Option<OwnedFd>,
     link: Option<OwnedFd>,
 }
 
 impl Ready {
-    fn prepare(nest: &Nest) -> io::Result<Self> {
+    fn prepare(context: &ForkContext) -> io::Result<Self> {
         own::subreaper(true)?;
         Ok(Self {
-            holder: proc::identity(std::process::id() as i32, &nest.boot)?,
+            holder: proc::identity(std::process::id() as i32, &context.boot)?,
             signals: events::signals()?,
             events: Events::new()?,
             // The start itself will say why there is none.
             terminal: Channel::tty(Size::default()).ok(),
-            seat: None,
+            pane_terminal: None,
             link: None,
         })
     }
 }
 
 /// Waits for the first request, does it, and holds the session to its end.
-pub(super) fn serve(connection: UnixStream, nest: &Nest) -> io::Result<()> {
-    serve_in(connection, nest, None)
+pub(super) fn serve(connection: UnixStream, context: &ForkContext) -> io::Result<()> {
+    serve_in(connection, context, None)
 }
 
 /// The same, perhaps at a terminal that another program holds.
-pub(super) fn serve_in(connection: UnixStream, nest: &Nest, seat: Option<OwnedFd>) -> io::Result<()> {
-    let mut ready = Ready::prepare(nest)?;
-    ready.seat = seat;
+pub(super) fn serve_in(
+    connection: UnixStream,
+    context: &ForkContext,
+    pane_terminal: Option<OwnedFd>,
+) -> io::Result<()> {
+    let mut ready = Ready::prepare(context)?;
+    ready.pane_terminal = pane_terminal;
     let (mut frames, mut passed, mut buffer) = (Decoder::default(), Vec::new(), [0_u8; 4 << 10]);
     let (header, payload) = loop {
         match linux::receive(&connection, &mut buffer, &mut passed)? {
@@ -81,9 +85,9 @@ pub(super) fn serve_in(connection: UnixStream, nest: &Nest, seat: Option<OwnedFd
     let made = match Kind::known(header.kind) {
         Some(Kind::Start) => {
             ready.link = passed.pop();
-            start(&payload, ready, nest, &connection)
+            start(&payload, ready, context, &connection)
         }
-        Some(Kind::Resume) => resume(&payload, passed, ready, nest).map(|holder| (holder, None)),
+        Some(Kind::Resume) => resume(&payload, passed, ready, context).map(|holder| (holder, None)),
         _ => Err(Failure::unsupported(format!("frame {} at first", header.kind), "a holder")),
     };
     drop(payload);
@@ -120,7 +124,7 @@ pub(super) fn serve_in(connection: UnixStream, nest: &Nest, seat: Option<OwnedFd
 fn start(
     payload: &[u8],
     ready: Ready,
-    nest: &Nest,
+    context: &ForkContext,
     asker: &UnixStream,
 ) -> Result<(Holder, Option<Offset>), Failure> {
     still_wanted(asker)?;
@@ -130,7 +134,7 @@ fn start(
     let home = start.home.as_path().to_owned();
     let fresh = make(&home).map_err(|e| Failure::system(format!("cannot make {}", home.display()), &e))?;
     let env = at_home(env, start.place_home);
-    let made = begin(&start, home.clone(), [ticket, argv, &env], ready, nest, asker);
+    let made = begin(&start, home.clone(), [ticket, argv, &env], ready, context, asker);
     if made.is_err() {
         clear(&home, start.run, fresh);
     }
@@ -194,14 +198,14 @@ fn begin(
     home: PathBuf,
     [ticket, argv, env]: [&[u8]; 3],
     ready: Ready,
-    nest: &Nest,
+    context: &ForkContext,
     asker: &UnixStream,
 ) -> Result<Holder, Failure> {
     let system = |what: &'static str| move |error: io::Error| Failure::system(what, &error);
-    let Ready { holder, signals, events, terminal, seat, link } = ready;
+    let Ready { holder, signals, events, terminal, pane_terminal, link } = ready;
     let mut log = open_log(&home, start)?;
-    let (channel, theirs) = match (seat, link, terminal) {
-        (Some(seat), Some(link), _) => Channel::pane(seat, link)?,
+    let (channel, theirs) = match (pane_terminal, link, terminal) {
+        (Some(pane_terminal), Some(link), _) => Channel::pane(pane_terminal, link)?,
         _ if !start.tty => Channel::pipes()?,
         (.., Some(terminal)) => terminal,
         (.., None) => Channel::tty(start.size)?,
@@ -211,11 +215,11 @@ fn begin(
     }
     let listener = listen(&home)?;
     let tree = Tree {
-        group: Group::create(&nest.cgroups, &group_name(&home, start.run), &start.limits)?,
+        group: Group::create(&context.cgroups, &group_name(&home, start.run), &start.limits)?,
         foreign: None,
         guest: false,
     };
-    let (umask, room) = (start.umask.unwrap_or(nest.umask), nest.cgroups.are_own());
+    let (umask, room) = (start.umask.unwrap_or(context.umask), context.cgroups.are_own());
     let channels = start
         .channel
         .then(wharf_boundary::channel::pair)
@@ -240,7 +244,7 @@ fn begin(
         tree.group.join(child.pid).map_err(system("cannot put the command into its cgroup"))?;
         let started = Started {
             holder,
-            command: proc::identity(child.pid, &nest.boot).map_err(system("cannot identify a process"))?,
+            command: proc::identity(child.pid, &context.boot).map_err(system("cannot identify a process"))?,
             scope: tree.group.scope(),
             started: now(),
             descriptors: Vec::new(),
@@ -268,7 +272,12 @@ fn begin(
     Ok(assemble(start, home, parts))
 }
 
-fn resume(payload: &[u8], passed: Vec<OwnedFd>, ready: Ready, nest: &Nest) -> Result<Holder, Failure> {
+fn resume(
+    payload: &[u8],
+    passed: Vec<OwnedFd>,
+    ready: Ready,
+    context: &ForkContext,
+) -> Result<Holder, Failure> {
     let system = |what: &'static str| move |error: io::Error| Failure::system(what, &error);
     let [control, ticket] = wire::split_sections(payload).map_err(bad_frame)?;
     let Resume { start, mut started } = serde_json::from_slice(control).map_err(bad_frame)?;
@@ -294,7 +303,7 @@ fn resume(payload: &[u8], passed: Vec<OwnedFd>, ready: Ready, nest: &Nest) -> Re
     let _ = fs::remove_file(home.join(Home::SOCKET));
     let listener = listen(&home)?;
     // Whatever the holder before us left without a parent is ours to end.
-    let door = nest.door.as_ref().filter(|_| !start.guest).and_then(|door| door.try_clone().ok());
+    let door = context.door.as_ref().filter(|_| !start.guest).and_then(|door| door.try_clone().ok());
     let orphans = door.map(|door| linux::Orphans::new(door, &holder, &started.holder));
     // Asked at once, so that they are known as ours when we are killed in our turn.
     let _ = orphans.as_ref().map(linux::Orphans::are_all_known);
@@ -313,7 +322,7 @@ fn resume(payload: &[u8], passed: Vec<OwnedFd>, ready: Ready, nest: &Nest) -> Re
     }
     let foreign = Some(Foreign { command: started.command.clone(), token: start.token.clone(), orphans });
     let tree = Tree { group: Group::reopen(&started.scope), foreign, guest: start.guest };
-    let (umask, room) = (start.umask.unwrap_or(nest.umask), nest.cgroups.are_own());
+    let (umask, room) = (start.umask.unwrap_or(context.umask), context.cgroups.are_own());
     let parts =
         Parts { events, signals, listener, channel, channels, log, tree, pidfd, started, umask, room };
     // Whether somebody had begun a line the holder before us knew.
@@ -359,7 +368,7 @@ fn assemble(start: &Start, home: PathBuf, parts: Parts) -> Holder {
         outside: Outside::new(MAX_OUTSIDE),
         next_peer: 0,
         input: Input::default(),
-        loan: None,
+        direct_input: None,
         ending: Ending::new(),
         last_input: None,
         line: Line::default(),

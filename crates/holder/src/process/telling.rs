@@ -29,8 +29,9 @@ impl Holder {
         // What is passed through has a terminal of its own, and a place that we cannot run anything in.
         let through = self.through.is_some();
         let answers = (through || matches!(self.channel, Channel::Pane(_))).then_some(&ANSWERS);
-        let lends = matches!(self.channel, Channel::Tty { .. });
-        let can = |feature: &&&str| !(through && **feature == "exec") && (lends || **feature != BORROW);
+        let has_terminal = matches!(self.channel, Channel::Tty { .. });
+        let can =
+            |feature: &&&str| !(through && **feature == "exec") && (has_terminal || **feature != BORROW);
         let features =
             FEATURES.iter().chain(answers).filter(can).map(|feature| (*feature).to_owned()).collect();
         Hello {

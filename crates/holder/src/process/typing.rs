@@ -14,7 +14,7 @@ use crate::wire::INPUT_NEWS_INTERVAL;
 impl Holder {
     /// Types what waits, and says so to those who typed it.
     pub(super) fn feed(&mut self) {
-        if self.is_lent() {
+        if self.waits_for_terminal() {
             return;
         }
         let mut done = Vec::new();

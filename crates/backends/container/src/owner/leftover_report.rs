@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 
 use async_trait::async_trait;
 use wharf_backend::{Keeper, Leftover, Result};
-use wharf_local::held;
+use wharf_holder_client::session as held;
 use wharf_model::{Failure, Ticket};
 
 use crate::containers::Containers;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use wharf_backend::{Adoption, Result};
-use wharf_local::held;
+use wharf_holder_client::session as held;
 use wharf_model::{Code, Failure, Ticket};
 
 use super::container::RemoteContainer;

@@ -7,7 +7,7 @@ use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use wharf_backend::{Connection, Result};
 use wharf_holder::wire::{Start, Started};
-use wharf_local::held;
+use wharf_holder_client::session as held;
 use wharf_log::Reader;
 use wharf_model::{Code, Failure, Offset, Scope, ScopeKind};
 

@@ -12,7 +12,7 @@ use bollard::exec::{CreateExecOptions, StartExecOptions};
 use wharf_backend::{Connection, Result, Stop};
 use wharf_holder::linux::proc;
 use wharf_holder_client::reach;
-use wharf_local::held;
+use wharf_holder_client::session as held;
 use wharf_model::{Code, Failure, MadeContainer, Reason, ScopeKind, SessionId, Ticket};
 
 use crate::containers::Containers;

@@ -8,11 +8,11 @@ use wharf_backend::Result;
 use wharf_holder::linux;
 use wharf_model::{Code, Failure, ProcessIdentity, Scope, Ticket};
 
-use crate::backend::{LocalBackend, newest};
+use super::host::{HostHolders, newest};
 
-impl LocalBackend {
+impl HostHolders {
     /// Does something with what is left of a session whose holder is gone; none where it never ran.
-    pub(crate) async fn leavings<T: Send + 'static>(
+    pub(super) async fn leavings<T: Send + 'static>(
         &self,
         ticket: &Ticket,
         patience: Duration,
@@ -30,7 +30,7 @@ impl LocalBackend {
         scope.dirs.retain(|dir| {
             dir.as_path().file_name().is_some_and(|name| name.as_bytes().starts_with(own.as_bytes()))
         });
-        let door = self.place.nursery.door();
+        let door = self.pool.nursery.door();
         let work = move || -> io::Result<Option<T>> {
             if linux::proc::open(&holder)?.is_some_and(|pidfd| !linux::proc::ends(pidfd, patience)) {
                 return Ok(None);

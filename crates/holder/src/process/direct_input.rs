@@ -1,6 +1,6 @@
-//! The terminal itself, lent to one who types: its keys need not wait for us to wake and pass them on.
+//! Direct input: the terminal itself, handed to one who types: its keys need not wait for us to wake and pass them on.
 //!
-//! While it is lent we type nothing. When somebody else has something to type it is asked back; one that does not answer in
+//! While another has it we type nothing. When somebody else has something to type it is asked back; one that does not answer in
 //! time is not waited for.
 
 use std::os::fd::AsFd;
@@ -13,26 +13,26 @@ use super::holder::{Holder, now};
 use crate::frame::Kind;
 
 /// How long whoever has the terminal may take to give it back.
-const PATIENCE: Duration = Duration::from_millis(200);
+const RETURN_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A terminal that is lent.
+/// Who has the terminal.
 #[derive(Debug)]
-pub(super) struct Loan {
+pub(super) struct DirectInput {
     pub(super) peer: u64,
     /// Since when it has been asked back.
     recalled: Option<Instant>,
 }
 
 impl Holder {
-    /// Lends the terminal, where nobody has it and nothing waits to be typed.
-    pub(super) fn on_borrow(&mut self, id: u64, seq: u32) -> Result<(), Failure> {
+    /// Hands the terminal out, where nobody has it and nothing waits to be typed.
+    pub(super) fn grant_direct_input(&mut self, id: u64, seq: u32) -> Result<(), Failure> {
         let Channel::Tty { master, .. } = &self.channel else {
             return Err(Failure::unsupported(
                 "typing past the holder",
                 "a session that has no terminal of ours",
             ));
         };
-        if seq == 0 || self.loan.is_some() || self.input.waiting() > 0 || self.ending.has_ended() {
+        if seq == 0 || self.direct_input.is_some() || self.input.waiting() > 0 || self.ending.has_ended() {
             return Err(Failure::new(Code::Busy, "the terminal is not free to be lent"));
         }
         let at = self.peers.iter().position(|peer| peer.id == id);
@@ -41,14 +41,14 @@ impl Holder {
             self.drop_peer(id);
             return Ok(());
         }
-        self.loan = Some(Loan { peer: id, recalled: None });
+        self.direct_input = Some(DirectInput { peer: id, recalled: None });
         Ok(())
     }
 
     /// It was typed past us, at that time or just now.
-    pub(super) fn typed_past_us(&mut self, id: u64, payload: &[u8]) {
+    pub(super) fn typed_directly(&mut self, id: u64, payload: &[u8]) {
         let at = payload.first_chunk().map(|bytes| Millis(u64::from_le_bytes(*bytes)));
-        if self.loan.as_ref().is_some_and(|loan| loan.peer == id) {
+        if self.direct_input.as_ref().is_some_and(|input| input.peer == id) {
             // Older clients do not say whether their line was ended.
             if let Some(mark) = payload.get(8) {
                 self.line.told(*mark);
@@ -59,35 +59,35 @@ impl Holder {
     }
 
     /// Takes the terminal back from a peer, and types what has waited for that.
-    pub(super) fn on_return(&mut self, id: u64, payload: &[u8]) {
+    pub(super) fn end_direct_input(&mut self, id: u64, payload: &[u8]) {
         if payload.iter().take(8).any(|byte| *byte != 0) {
-            self.typed_past_us(id, payload);
+            self.typed_directly(id, payload);
         }
-        if self.loan.take_if(|loan| loan.peer == id).is_some() {
+        if self.direct_input.take_if(|input| input.peer == id).is_some() {
             self.feed();
         }
     }
 
     /// Whether what waits to be typed must wait on, because another has the terminal.
-    pub(super) fn is_lent(&mut self) -> bool {
+    pub(super) fn waits_for_terminal(&mut self) -> bool {
         if self.input.waiting() == 0 {
             return false;
         }
-        let Some(loan) = &mut self.loan else { return false };
-        match loan.recalled {
+        let Some(input) = &mut self.direct_input else { return false };
+        match input.recalled {
             None => {
-                loan.recalled = Some(Instant::now());
-                let peer = loan.peer;
+                input.recalled = Some(Instant::now());
+                let peer = input.peer;
                 self.answer(peer, Kind::Recall, 0, &[]);
             }
-            Some(since) if since.elapsed() > PATIENCE => self.loan = None,
+            Some(since) if since.elapsed() > RETURN_TIMEOUT => self.direct_input = None,
             Some(_) => {}
         }
-        self.loan.is_some()
+        self.direct_input.is_some()
     }
 
     /// When the terminal is not waited for any longer.
-    pub(super) fn recall_ends(&self) -> Option<Instant> {
-        self.loan.as_ref().and_then(|loan| loan.recalled).map(|since| since + PATIENCE)
+    pub(super) fn return_deadline(&self) -> Option<Instant> {
+        self.direct_input.as_ref().and_then(|input| input.recalled).map(|since| since + RETURN_TIMEOUT)
     }
 }

@@ -1,6 +1,5 @@
-//! What carries frames between this process and one session's holder, through as many holders as it takes.
+//! One session's holder as this process knows it: sends it requests, hears its answers, and replaces it when it is killed.
 
-use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -12,138 +11,104 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, oneshot, watch};
 use wharf_backend::{Result, Status};
-use wharf_holder::frame::{self, Decoder, Header, Kind};
+use wharf_holder::frame::{Decoder, Header, Kind};
 use wharf_holder::pace::Pace;
 use wharf_holder::{linux, wire};
-use wharf_model::{Code, ExitRecord, Failure};
+use wharf_model::{Code, Failure};
 
-use crate::held;
-use crate::keep::{self, Keep};
-use crate::place::Place;
+use super::kept_fds::KeptFds;
+use super::pending_requests::{PendingRequests, Reply, Waiter};
+use super::pool::HolderPool;
+use super::{find, records};
+use crate::event::Event;
 
 /// How often a holder is replaced by one that dies at once, once the command is dead too.
 const MAX_REPLACEMENTS: u32 = 20;
 /// The first and the longest wait before the next attempt to replace a holder.
 const REPLACE_BACKOFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
-/// The most that waits to be sent: a holder that reads nothing is asked nothing more.
-const MAX_UNSENT: usize = 8 << 20;
 /// How long a holder that closed its connection may take to be gone before it is asked whether it lives.
 const HOLDER_DEATH_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long one may take that neither goes nor answers.
 const SILENT_HOLDER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The answer to a request.
-pub(crate) type Reply = std::result::Result<Vec<u8>, Failure>;
-
 /// The connection to one session, whoever holds it.
-pub(crate) struct Carrier {
-    pub(crate) home: PathBuf,
-    pub(crate) status: watch::Sender<Status>,
+pub(super) struct HolderClient {
+    pub(super) home: PathBuf,
+    pub(super) status: watch::Sender<Status>,
     /// Where another holder comes from, where there can be one.
-    place: Option<Arc<Place>>,
+    pool: Option<Arc<HolderPool>>,
     next: AtomicU32,
-    wire: Mutex<Wire>,
+    requests: Mutex<PendingRequests>,
     /// With what the holder is replaced.
-    keep: Mutex<Option<Keep>>,
+    kept: Mutex<Option<KeptFds>>,
     /// Something waits to be sent.
     more: Notify,
 }
 
-/// What goes to and fro.
-#[derive(Default)]
-struct Wire {
-    out: Vec<u8>,
-    asked: HashMap<u32, Asked>,
-    /// No holder and none to come: nothing can be asked any more.
-    closed: bool,
-    /// When the holder last said anything.
-    heard: Option<Instant>,
-}
-
-/// A request that waits for its answer.
-struct Asked {
-    tell: oneshot::Sender<Reply>,
-    /// The frame, where the next holder is to be asked the same: an end that was asked for is still wanted.
-    again: Option<Vec<u8>>,
-}
-
 /// A request that is forgotten when nobody waits for its answer any more.
 struct Forgotten<'a> {
-    carrier: &'a Carrier,
+    client: &'a HolderClient,
     seq: u32,
 }
 
 impl Drop for Forgotten<'_> {
     fn drop(&mut self) {
-        self.carrier.forget(self.seq);
+        self.client.forget(self.seq);
     }
 }
 
-impl Carrier {
+impl HolderClient {
     /// Serves a connection to a holder that has just said who it is.
-    pub(crate) fn open(
+    pub(super) fn open(
         home: PathBuf,
-        place: Option<Arc<Place>>,
+        pool: Option<Arc<HolderPool>>,
         stream: UnixStream,
-        keep: Option<Keep>,
+        kept: Option<KeptFds>,
         first: Status,
     ) -> Arc<Self> {
-        let carrier = Arc::new(Self {
+        let client = Arc::new(Self {
             home,
             status: watch::Sender::new(first),
-            place,
+            pool,
             next: AtomicU32::new(16),
-            wire: Mutex::default(),
-            keep: Mutex::new(keep),
+            requests: Mutex::default(),
+            kept: Mutex::new(kept),
             more: Notify::new(),
         });
-        tokio::spawn(Arc::clone(&carrier).serve(stream));
-        carrier
+        tokio::spawn(Arc::clone(&client).serve(stream));
+        client
     }
 
     /// Whether the holder runs in another place than we do.
-    pub(crate) fn is_elsewhere(&self) -> bool {
-        self.place.is_none()
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.pool.is_none()
     }
 
-    fn wire(&self) -> MutexGuard<'_, Wire> {
-        self.wire.lock().unwrap_or_else(PoisonError::into_inner)
+    fn requests(&self) -> MutexGuard<'_, PendingRequests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self) -> MutexGuard<'_, Option<Keep>> {
-        self.keep.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept(&self) -> MutexGuard<'_, Option<KeptFds>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a request. The answer comes by itself; `forget` what is no longer waited for.
-    pub(crate) fn request(&self, kind: Kind, payload: &[u8]) -> Result<(u32, oneshot::Receiver<Reply>)> {
+    pub(super) fn request(&self, kind: Kind, payload: &[u8]) -> Result<(u32, oneshot::Receiver<Reply>)> {
         let seq = self.next.fetch_add(1, Ordering::Relaxed).max(1);
-        let (tell, told) = oneshot::channel();
-        let frame = frame::encode(kind, seq, payload);
-        let again = (kind == Kind::Stop).then(|| frame.clone());
-        {
-            let mut wire = self.wire();
-            if wire.closed {
-                return Err(self.closed());
-            }
-            if wire.out.len() + frame.len() > MAX_UNSENT {
-                return Err(Failure::new(Code::Busy, "the holder does not read what it is asked"));
-            }
-            wire.out.extend_from_slice(&frame);
-            wire.asked.insert(seq, Asked { tell, again });
-        }
+        let told = self.requests().add(kind, seq, payload).ok_or_else(|| self.closed())??;
         self.more.notify_one();
         Ok((seq, told))
     }
 
     /// Waits for no answer to a request any more.
-    pub(crate) fn forget(&self, seq: u32) {
-        self.wire().asked.remove(&seq);
+    pub(super) fn forget(&self, seq: u32) {
+        drop(self.requests().take(seq));
     }
 
     /// Sends a request and waits for its answer. Whoever waits no longer has not asked: no later holder is asked in its stead.
-    pub(crate) async fn ask(&self, kind: Kind, payload: &[u8], within: Duration) -> Reply {
+    pub(super) async fn ask(&self, kind: Kind, payload: &[u8], within: Duration) -> Reply {
         let (seq, told) = self.request(kind, payload)?;
-        let _forgotten = Forgotten { carrier: self, seq };
+        let _forgotten = Forgotten { client: self, seq };
         match tokio::time::timeout(within, told).await {
             Ok(Ok(reply)) => reply,
             Ok(Err(_)) => Err(self.closed()),
@@ -156,12 +121,12 @@ impl Carrier {
     }
 
     /// A request was not answered in time. Where nothing else came from the holder meanwhile, its silence is told.
-    pub(crate) fn silence(&self, within: Duration) {
-        if self.wire().heard.is_some_and(|heard| heard.elapsed() < within) {
+    pub(super) fn silence(&self, within: Duration) {
+        if self.requests().was_heard_within(within) {
             return;
         }
-        let who = match self.keep().as_ref() {
-            Some(keep) => format!("its holder, process {},", keep.started.holder.pid),
+        let who = match self.kept().as_ref() {
+            Some(kept) => format!("its holder, process {},", kept.started.holder.pid),
             None => "its holder".to_owned(),
         };
         let what = format!("{who} does not answer");
@@ -173,8 +138,8 @@ impl Carrier {
     }
 
     /// Lets a holder go on that somebody stopped: it is asked for the session's end, which nobody else can bring about.
-    pub(crate) fn wake(&self) {
-        let holder = self.keep().as_ref().map(|keep| keep.started.holder.clone());
+    pub(super) fn wake(&self) {
+        let holder = self.kept().as_ref().map(|kept| kept.started.holder.clone());
         let Some(holder) = holder else { return };
         if linux::proc::stat(holder.pid).is_ok_and(|stat| stat.start == holder.start && stat.state == b'T')
             && let Ok(Some(pidfd)) = linux::proc::open(&holder)
@@ -184,7 +149,7 @@ impl Carrier {
     }
 
     /// Why nothing can be asked any more.
-    pub(crate) fn closed(&self) -> Failure {
+    pub(super) fn closed(&self) -> Failure {
         if self.status.borrow().exit.is_some() {
             return Failure::new(Code::Ended, "the session has ended")
                 .hint("`wharf logs` shows its last output");
@@ -195,7 +160,8 @@ impl Carrier {
     /// Carries frames until the session is over.
     async fn serve(self: Arc<Self>, mut stream: UnixStream) {
         while !self.carry(&stream).await && !self.read_exit() {
-            self.interrupted();
+            let lost = self.requests().interrupt();
+            self.fail(lost);
             match self.replace().await {
                 Some(next) => {
                     self.status.send_if_modified(|status| status.silent.take().is_some());
@@ -204,47 +170,34 @@ impl Carrier {
                 None => break,
             }
         }
-        let asked: Vec<Asked> = {
-            let mut wire = self.wire();
-            wire.closed = true;
-            wire.out = Vec::new();
-            wire.asked.drain().map(|(_, asked)| asked).collect()
-        };
-        for Asked { tell, .. } in asked {
-            let _ = tell.send(Err(self.closed()));
-        }
+        let waiters = self.requests().close();
+        self.fail(waiters);
         // Nothing is kept alive for a session that is over.
-        drop(self.keep().take());
+        drop(self.kept().take());
         let broken = self.status.borrow().exit.is_none();
         self.status.send_modify(|status| status.broken = broken);
     }
 
-    /// The holder is gone. Of what was on its way nobody knows how far it came: only an end is asked for again.
-    fn interrupted(&self) {
-        let mut wire = self.wire();
-        let (again, lost): (Vec<_>, Vec<_>) =
-            wire.asked.drain().partition(|(_, asked)| asked.again.is_some());
-        wire.out = again.iter().filter_map(|(_, asked)| asked.again.as_deref()).flatten().copied().collect();
-        wire.asked = again.into_iter().collect();
-        drop(wire);
-        for (_, Asked { tell, .. }) in lost {
-            let _ = tell.send(Err(self.closed()));
+    /// Tells those who wait for an answer why there is none.
+    fn fail(&self, waiters: Vec<Waiter>) {
+        for waiter in waiters {
+            let _ = waiter.send(Err(self.closed()));
         }
     }
 
     /// An exit record that came by file and not by frame. While the command runs it is not its holder's.
     fn read_exit(&self) -> bool {
-        if self.keep().as_ref().is_some_and(Keep::command_lives) {
+        if self.kept().as_ref().is_some_and(KeptFds::command_lives) {
             return false;
         }
-        let Some(record) = held::read_exit_now(&self.home) else { return false };
+        let Some(record) = records::read_exit_now(&self.home) else { return false };
         self.status.send_modify(|status| status.exit = Some(record));
         true
     }
 
     /// Another holder in the place of one that died; none when that cannot be.
     async fn replace(&self) -> Option<UnixStream> {
-        let (place, kept) = (self.place.as_ref()?, self.keep().take()?);
+        let (pool, kept) = (self.pool.as_ref()?, self.kept().take()?);
         let given_up = |why: &str| {
             tracing::warn!(session = %self.home.display(), why, "a holder is not replaced");
         };
@@ -265,13 +218,13 @@ impl Carrier {
         // For as long as there is something to hold. The next one may be killed before it could say that it has
         // taken over, or the system may be out of something: what we keep is still good.
         while attempt < MAX_REPLACEMENTS || kept.command_lives() {
-            let resumed = match keep::read_ticket(&self.home) {
-                Ok(ticket) => place.resume(&kept, &ticket).await,
+            let resumed = match records::read_ticket(&self.home) {
+                Ok(ticket) => pool.resume(&kept, &ticket).await,
                 Err(error) => Err(Failure::system("cannot read the ticket", &error)),
             };
             match resumed {
                 Ok((stream, started, fds)) => {
-                    *self.keep() = Keep::new(started, fds);
+                    *self.kept() = KeptFds::new(started, fds);
                     return Some(stream);
                 }
                 // It may be at work all the same, and two would be worse than none.
@@ -298,7 +251,7 @@ impl Carrier {
             if dies(pidfd).await {
                 return true;
             }
-            if let Ok(Ok(_)) = tokio::time::timeout(HOLDER_DEATH_TIMEOUT, held::find(&self.home)).await {
+            if let Ok(Ok(_)) = tokio::time::timeout(HOLDER_DEATH_TIMEOUT, find::find(&self.home)).await {
                 return false;
             }
         }
@@ -310,10 +263,10 @@ impl Carrier {
         let (mut frames, mut pace) = (Decoder::of_answers(), Pace::new(Instant::now()));
         loop {
             let ended = || self.status.borrow().exit.is_some();
-            if self.flush(stream).is_err() {
+            if self.requests().flush(stream).is_err() {
                 return ended();
             }
-            let stuck = !self.wire().out.is_empty();
+            let stuck = self.requests().has_unsent();
             let interest = if stuck { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
             if let Some(pause) = pace.pause(Instant::now) {
                 // It says more than any holder has to: the rest waits on its side, and others are served meanwhile.
@@ -337,19 +290,6 @@ impl Carrier {
         }
     }
 
-    fn flush(&self, stream: &UnixStream) -> io::Result<()> {
-        let mut wire = self.wire();
-        while !wire.out.is_empty() {
-            match stream.try_write(&wire.out) {
-                Ok(n) if n == wire.out.len() => wire.out = Vec::new(),
-                Ok(n) => drop(wire.out.drain(..n)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
     fn receive(&self, stream: &UnixStream, frames: &mut Decoder, pace: &mut Pace) -> io::Result<bool> {
         let mut buffer = [0_u8; 8 << 10];
         // Nothing that is asked here is answered with a descriptor. A plain read has the kernel close what comes.
@@ -357,7 +297,7 @@ impl Carrier {
         if n == 0 {
             return Ok(false);
         }
-        self.wire().heard = Some(Instant::now());
+        self.requests().note_heard();
         if self.status.borrow().silent.is_some() {
             self.status.send_modify(|status| status.silent = None);
         }
@@ -373,35 +313,28 @@ impl Carrier {
 
     /// Takes a frame. Whether it was asked for.
     fn on(&self, header: Header, payload: &[u8]) -> bool {
-        match Kind::known(header.kind) {
-            Some(Kind::Ack | Kind::Welcome) => return self.tell(header.seq, || Ok(payload.to_vec())),
-            Some(Kind::Error) => {
-                return self.tell(header.seq, || {
-                    let none = |_| Failure::new(Code::Internal, "the holder gave no reason");
-                    Err(serde_json::from_slice(payload).unwrap_or_else(none))
+        match Event::of(header, payload) {
+            Ok(Some(Event::Done { seq, answer })) => return self.answer(seq, Ok(answer)),
+            Ok(Some(Event::Refused { seq, failure })) => return self.answer(seq, Err(failure)),
+            Err(_) if header.kind == Kind::Error as u8 => {
+                let none = Failure::new(Code::Internal, "the holder gave no reason");
+                return self.answer(header.seq, Err(none));
+            }
+            Ok(Some(Event::News(news))) => {
+                if news.input_closed
+                    && let Some(kept) = self.kept().as_mut()
+                {
+                    kept.close_input();
+                }
+                self.status.send_if_modified(|status| {
+                    let before = status.clone();
+                    update(status, &news);
+                    *status != before
                 });
             }
-            Some(Kind::News) => {
-                if let Ok(news) = serde_json::from_slice::<wire::Status>(payload) {
-                    if news.input_closed
-                        && let Some(keep) = self.keep().as_mut()
-                    {
-                        keep.close_input();
-                    }
-                    self.status.send_if_modified(|status| {
-                        let before = status.clone();
-                        update(status, &news);
-                        *status != before
-                    });
-                }
-            }
-            Some(Kind::Exit) => {
-                // There is one end, and the first word on it counts.
-                if self.status.borrow().exit.is_none()
-                    && let Ok(record) = serde_json::from_slice::<ExitRecord>(payload)
-                {
-                    self.status.send_modify(|status| status.exit = Some(record));
-                }
+            // There is one end, and the first word on it counts.
+            Ok(Some(Event::Exit(record))) if self.status.borrow().exit.is_none() => {
+                self.status.send_modify(|status| status.exit = Some(record));
             }
             _ => {}
         }
@@ -409,18 +342,18 @@ impl Carrier {
     }
 
     /// Answers a request. Whether there was one.
-    fn tell(&self, seq: u32, reply: impl FnOnce() -> Reply) -> bool {
-        let asked = self.wire().asked.remove(&seq);
-        let known = asked.is_some();
-        if let Some(Asked { tell, .. }) = asked {
-            let _ = tell.send(reply());
+    fn answer(&self, seq: u32, reply: Reply) -> bool {
+        let waiter = self.requests().take(seq);
+        let known = waiter.is_some();
+        if let Some(waiter) = waiter {
+            let _ = waiter.send(reply);
         }
         known
     }
 }
 
 /// What a holder said of itself, for those above.
-pub(crate) fn update(status: &mut Status, news: &wire::Status) {
+pub(super) fn update(status: &mut Status, news: &wire::Status) {
     status.attached = news.attached;
     // It never changes; and where it was known before, it is known by the number that it has on this host.
     // One of another host has none.

@@ -11,9 +11,12 @@ use wharf_holder::frame::Kind;
 use wharf_holder::wire;
 use wharf_model::{Code, ExitRecord, Failure, Millis, Offset, Size, Stats};
 
-use crate::carrier::{Carrier, Reply};
-use crate::output::LogOutput;
-use crate::{exec, keep, stats};
+use super::exchange::parse;
+use super::holder_client::HolderClient;
+use super::output::LogOutput;
+use super::pending_requests::Reply;
+use super::{exec, records, stats};
+use crate::request;
 
 /// A request that the holder does at once takes no longer than this.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,29 +34,29 @@ const MAX_INPUT_LEN: usize = 1 << 20;
 const INPUT_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// A session, by way of its holder.
-pub(crate) struct Link {
-    carrier: Arc<Carrier>,
+pub(super) struct HolderConnection {
+    client: Arc<HolderClient>,
     /// One writer at a time: a long input is not mixed with another's.
     writing: Semaphore,
 }
 
-impl Link {
-    pub(crate) fn new(carrier: Arc<Carrier>) -> Self {
-        Self { carrier, writing: Semaphore::new(1) }
+impl HolderConnection {
+    pub(super) fn new(client: Arc<HolderClient>) -> Self {
+        Self { client, writing: Semaphore::new(1) }
     }
 
     /// Types one piece, offering it again while the terminal takes none.
     async fn type_piece(&self, bytes: &[u8], until: Instant) -> Result<()> {
         loop {
-            let (seq, mut told) = self.carrier.request(Kind::Input, bytes)?;
+            let (seq, mut told) = self.client.request(Kind::Input, bytes)?;
             let answer = match tokio::time::timeout_at(until, &mut told).await {
-                Ok(reply) => reply.unwrap_or_else(|_| Err(self.carrier.closed())),
+                Ok(reply) => reply.unwrap_or_else(|_| Err(self.client.closed())),
                 Err(_) => self.withdraw(seq, &mut told, bytes.len()).await,
             };
             match answer {
                 Ok(_) => {
                     let now = Some(Millis::from(std::time::SystemTime::now()));
-                    self.carrier.status.send_modify(|status| status.last_input = now);
+                    self.client.status.send_modify(|status| status.last_input = now);
                     return Ok(());
                 }
                 Err(busy) if busy.code == Code::Busy => {
@@ -69,19 +72,19 @@ impl Link {
 
     /// Takes back what is not typed yet, and finds out what became of it.
     async fn withdraw(&self, seq: u32, told: &mut tokio::sync::oneshot::Receiver<Reply>, of: usize) -> Reply {
-        let cancelled = self.carrier.ask(Kind::Cancel, &seq.to_le_bytes(), CANCEL_TIMEOUT).await;
+        let cancelled = self.client.ask(Kind::Cancel, &seq.to_le_bytes(), CANCEL_TIMEOUT).await;
         // The holder answers in order: what it had to say of the input itself is here by now.
         if let Ok(reply) = told.try_recv() {
             return reply;
         }
-        self.carrier.forget(seq);
+        self.client.forget(seq);
         let cancelled = cancelled.map_err(|failure| match failure.code {
             Code::Timeout => {
                 deaf("the holder of the session does not answer; a part of the input may have gone in")
             }
             _ => failure,
         })?;
-        match json::<Option<usize>>(&cancelled)? {
+        match parse::<Option<usize>>(&cancelled)? {
             Some(written) => Err(late(written, of)),
             None => Err(Failure::new(Code::Unreachable, "the holder lost track of the input")),
         }
@@ -98,13 +101,8 @@ fn late(written: usize, of: usize) -> Failure {
     Failure::new(Code::Timeout, message).hint("the command does not read its input")
 }
 
-fn json<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    serde_json::from_slice(bytes)
-        .map_err(|e| Failure::new(Code::Internal, format!("the holder's answer is odd: {e}")))
-}
-
 #[async_trait]
-impl Connection for Link {
+impl Connection for HolderConnection {
     async fn write(&self, bytes: &[u8], within: Duration) -> Result<()> {
         let until = Instant::now() + within;
         let turn = tokio::time::timeout_at(until, self.writing.acquire()).await;
@@ -120,25 +118,21 @@ impl Connection for Link {
     }
 
     async fn close_input(&self) -> Result<()> {
-        self.carrier.ask(Kind::CloseInput, &[], REQUEST_TIMEOUT).await.map(drop)
+        self.client.ask(Kind::CloseInput, &[], REQUEST_TIMEOUT).await.map(drop)
     }
 
     async fn pending(&self) -> Result<Pending> {
-        let pending: wire::Pending = json(&self.carrier.ask(Kind::Pending, &[], REQUEST_TIMEOUT).await?)?;
+        let pending: wire::Pending = parse(&self.client.ask(Kind::Pending, &[], REQUEST_TIMEOUT).await?)?;
         let wire::Pending { queued, unread, canonical, echo } = pending;
         Ok(Pending { queued, unread, canonical, echo })
     }
 
     async fn resize(&self, size: Size) -> Result<()> {
-        let [c0, c1] = size.cols.to_le_bytes();
-        let [r0, r1] = size.rows.to_le_bytes();
-        self.carrier.ask(Kind::Resize, &[c0, c1, r0, r1], REQUEST_TIMEOUT).await.map(drop)
+        self.client.ask(Kind::Resize, &request::resize(size), REQUEST_TIMEOUT).await.map(drop)
     }
 
     async fn signal(&self, signal: i32, tree: bool) -> Result<()> {
-        let mut payload = signal.to_le_bytes().to_vec();
-        payload.push(u8::from(tree));
-        self.carrier.ask(Kind::Signal, &payload, REQUEST_TIMEOUT).await.map(drop)
+        self.client.ask(Kind::Signal, &request::signal(signal, tree), REQUEST_TIMEOUT).await.map(drop)
     }
 
     async fn stop(&self, stop: Stop) -> Result<ExitRecord> {
@@ -147,14 +141,14 @@ impl Connection for Link {
         let request = wire::StopRequest { grace, reason: stop.reason, by: stop.by };
         let request =
             serde_json::to_vec(&request).map_err(|e| Failure::new(Code::Internal, e.to_string()))?;
-        let stopped = self.carrier.ask(Kind::Stop, &request, within);
+        let stopped = self.client.ask(Kind::Stop, &request, within);
         // A question that is answered at once stands behind it: who does not answer that one does not hear at all.
         let heard = async {
-            let answer = self.carrier.ask(Kind::Status, &[], FIRST_WORD_TIMEOUT);
+            let answer = self.client.ask(Kind::Status, &[], FIRST_WORD_TIMEOUT);
             tokio::pin!(answer);
             let answer = loop {
                 // Again and again: a signal that stops it may still be on its way.
-                self.carrier.wake();
+                self.client.wake();
                 tokio::select! {
                     answer = &mut answer => break answer,
                     () = tokio::time::sleep(STOPPED_POLL_INTERVAL) => {}
@@ -162,7 +156,7 @@ impl Connection for Link {
             };
             match answer {
                 Err(failure)
-                    if failure.code == Code::Timeout && self.carrier.status.borrow().silent.is_some() =>
+                    if failure.code == Code::Timeout && self.client.status.borrow().silent.is_some() =>
                 {
                     Err(deaf(
                         "the holder of the session does not answer, and nothing was ended; it ends if that one goes on",
@@ -178,8 +172,8 @@ impl Connection for Link {
         };
         // It may have ended by itself meanwhile.
         match stopped {
-            Ok(record) => json(&record),
-            Err(failure) => match self.carrier.status.borrow().exit.clone() {
+            Ok(record) => parse(&record),
+            Err(failure) => match self.client.status.borrow().exit.clone() {
                 Some(record) => Ok(record),
                 None => Err(failure),
             },
@@ -191,23 +185,23 @@ impl Connection for Link {
         let over = status.wait_for(|status| status.exit.is_some() || status.broken).await;
         match over.ok().and_then(|status| status.exit.clone()) {
             Some(record) => Ok(record),
-            None => Err(self.carrier.closed()),
+            None => Err(self.client.closed()),
         }
     }
 
     fn status(&self) -> watch::Receiver<Status> {
-        self.carrier.status.subscribe()
+        self.client.status.subscribe()
     }
 
     async fn output(&self, from: Offset) -> Result<Box<dyn Output>> {
-        Ok(Box::new(LogOutput::open(&self.carrier.home, from, self.status())?))
+        Ok(Box::new(LogOutput::open(&self.client.home, from, self.status())?))
     }
 
     async fn stats(&self) -> Result<Stats> {
-        let status: wire::Status = json(&self.carrier.ask(Kind::Status, &[], REQUEST_TIMEOUT).await?)?;
-        let home = self.carrier.home.clone();
+        let status: wire::Status = parse(&self.client.ask(Kind::Status, &[], REQUEST_TIMEOUT).await?)?;
+        let home = self.client.home.clone();
         let told = if stats::asks(&home) {
-            Some(json(&self.carrier.ask(Kind::Usage, &[], REQUEST_TIMEOUT).await?)?)
+            Some(parse(&self.client.ask(Kind::Usage, &[], REQUEST_TIMEOUT).await?)?)
         } else {
             None
         };
@@ -217,12 +211,12 @@ impl Connection for Link {
     }
 
     async fn exec(&self, request: ExecRequest) -> Result<i32> {
-        let (home, elsewhere) = (self.carrier.home.clone(), self.carrier.is_elsewhere());
+        let (home, elsewhere) = (self.client.home.clone(), self.client.is_elsewhere());
         // A thread of its own: it waits for as long as the command takes, or a holder pleases, and those who wait for a
         // short look at a disk must not stand behind it.
         let (tell, told) = tokio::sync::oneshot::channel();
         let run = move || {
-            let sandboxed = || keep::read_ticket(&home).is_ok_and(|ticket| ticket.spec.sandbox.is_some());
+            let sandboxed = || records::read_ticket(&home).is_ok_and(|ticket| ticket.spec.sandbox.is_some());
             drop(tell.send(exec::run(&home, elsewhere || sandboxed(), &request)));
         };
         let thread = std::thread::Builder::new().name("exec".to_owned()).spawn(run);

@@ -7,12 +7,13 @@ use std::path::Path;
 use wharf_backend::{ExecRequest, Result};
 use wharf_boundary::SessionDir;
 use wharf_holder::wire;
-use wharf_holder_client::client::{Client, Event};
-use wharf_holder_client::pumped;
 use wharf_model::{Code, Failure};
 
+use crate::client::{Client, Event};
+use crate::pumped;
+
 /// Runs it, and answers with its code as a shell would have it.
-pub(crate) fn run(home: &Path, isolated: bool, request: &ExecRequest) -> Result<i32> {
+pub(super) fn run(home: &Path, isolated: bool, request: &ExecRequest) -> Result<i32> {
     let failed = |error: io::Error| {
         if SessionDir::open(home).is_ok_and(|dir| dir.has_exit()) {
             return Failure::new(Code::Ended, "the session has ended");

@@ -17,7 +17,7 @@ const ORDER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Where holders come from. It starts its process when first needed, and again when that died.
 #[derive(Debug)]
-pub(crate) struct Nursery {
+pub(super) struct Nursery {
     program: PathBuf,
     state: Mutex<State>,
 }
@@ -37,17 +37,17 @@ struct Process {
 }
 
 impl Nursery {
-    pub(crate) fn new(program: PathBuf) -> Self {
+    pub(super) fn new(program: PathBuf) -> Self {
         Self { program, state: Mutex::default() }
     }
 
     /// The holder's program.
-    pub(crate) fn program(&self) -> &Path {
+    pub(super) fn program(&self) -> &Path {
         &self.program
     }
 
     /// A connection to a fresh holder. It may still be on its way into the world: what is written to it waits.
-    pub(crate) fn holder(&self) -> io::Result<UnixStream> {
+    pub(super) fn holder(&self) -> io::Result<UnixStream> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match state.spares.pop_front() {
             Some(spare) => Ok(spare),
@@ -56,13 +56,13 @@ impl Nursery {
     }
 
     /// The way to ask for what holders of this nursery left that were killed, where there is one.
-    pub(crate) fn door(&self) -> Option<OwnedFd> {
+    pub(super) fn door(&self) -> Option<OwnedFd> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.process.as_ref()?.door.try_clone().ok()
     }
 
     /// Makes up for holders that were given away.
-    pub(crate) fn replenish(&self) {
+    pub(super) fn replenish(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.spares.len() < SPARE_HOLDERS {
             match self.order(&mut state) {
@@ -74,7 +74,7 @@ impl Nursery {
     }
 
     /// Forgets the spares: they are children of a nursery that may be gone.
-    pub(crate) fn distrust(&self) {
+    pub(super) fn distrust(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).spares.clear();
     }
 

@@ -11,10 +11,11 @@ use wharf_backend::{Output, OutputChunk, Result, Status, Stream};
 use wharf_log::{Chunk, Follower, Reader, Streams};
 use wharf_model::{Failure, Home, Offset};
 
+/// How many bytes are read at once.
 const READ_LEN: usize = 64 << 10;
 
 /// Reads a log and follows it until the session is over.
-pub(crate) struct LogOutput {
+pub(super) struct LogOutput {
     reader: Reader,
     streams: Streams,
     follower: AsyncFd<Follower>,
@@ -23,7 +24,7 @@ pub(crate) struct LogOutput {
 }
 
 impl LogOutput {
-    pub(crate) fn open(home: &Path, from: Offset, status: watch::Receiver<Status>) -> Result<Self> {
+    pub(super) fn open(home: &Path, from: Offset, status: watch::Receiver<Status>) -> Result<Self> {
         let log = home.join(Home::LOG);
         let open = || -> io::Result<_> {
             // Watched before it is read: what comes in between wakes us for nothing, and is not missed.

@@ -6,16 +6,16 @@ use std::path::Path;
 use wharf_holder::{linux, wire};
 use wharf_model::{Home, Millis, Stats};
 
-use crate::keep;
+use super::records;
 
 /// Whether its holder is asked too: beside the processes of a container it knows more of them than we do.
-pub(crate) fn asks(home: &Path) -> bool {
-    keep::read_ticket(home).is_ok_and(|ticket| ticket.holder.is_none() || ticket.spec.container.is_some())
+pub(super) fn asks(home: &Path) -> bool {
+    records::read_ticket(home).is_ok_and(|ticket| ticket.holder.is_none() || ticket.spec.container.is_some())
 }
 
 /// Measures the session in a directory. What its processes use may have been told by its holder.
-pub(crate) fn read(home: &Path, told: Option<wire::Usage>, last_input: Option<Millis>) -> io::Result<Stats> {
-    let ticket = keep::read_ticket(home)?;
+pub(super) fn read(home: &Path, told: Option<wire::Usage>, last_input: Option<Millis>) -> io::Result<Stats> {
+    let ticket = records::read_ticket(home)?;
     let usage = ticket.holder.as_ref().map(|holder| linux::usage(&ticket.scope, holder)).transpose()?;
     let told_usage = told.map(|told| linux::Usage {
         cpu: told.cpu,

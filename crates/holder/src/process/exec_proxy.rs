@@ -1,4 +1,4 @@
-//! A further command for somebody who can pass no descriptors: it gets those that we were started with.
+//! The exec proxy: a further command for somebody who can pass no descriptors gets those that we were started with.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::AsFd;
@@ -21,7 +21,7 @@ const REFUSED: u8 = 125;
 
 /// Runs `wharf-holder lend SOCKET MARK`: the frame that asks for the command comes first on standard input, what follows
 /// is the command's. At a terminal, the mark says when it can come. Ends as the command does.
-pub(super) fn lend(socket: &Path, mark: &str) -> ExitCode {
+pub(super) fn run(socket: &Path, mark: &str) -> ExitCode {
     match ask(socket, mark) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {

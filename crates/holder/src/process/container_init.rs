@@ -9,7 +9,7 @@ use crate::linux::events;
 use crate::linux::own;
 
 /// Runs `wharf-holder keep`: reaps what nobody else does, until somebody asks it to go.
-pub(super) fn keep() -> io::Result<()> {
+pub(super) fn run() -> io::Result<()> {
     // The sessions' orphans become ours, and their neighbours' holders know them by that.
     own::keep_to_ourselves()?;
     own::close_inherited();

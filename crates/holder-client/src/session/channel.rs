@@ -14,13 +14,13 @@ use wharf_backend::Status;
 use wharf_boundary::channel;
 use wharf_model::Ticket;
 
-use crate::Speech;
+use super::speech::Speech;
 
 /// How many lines of one session there may be at once. Further requests wait until one is closed.
 const MAX_LINES: usize = 64;
 
 /// Answers on a channel until its session is over. `state` has the socket of events.
-pub(crate) async fn serve(
+pub(super) async fn serve(
     outside: OwnedFd,
     ticket: Ticket,
     state: PathBuf,
