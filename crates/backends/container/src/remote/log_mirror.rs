@@ -148,7 +148,7 @@ impl LogMirror {
                     }
                 },
                 Err(failure) => {
-                    tracing::debug!(session = %self.remote.ticket.id, %failure, "the mirror waits")
+                    tracing::debug!(session = %self.remote.ticket.id, %failure, "the mirror waits");
                 }
             }
             if stream.is_none() {
