@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use wharf_model::ProcessIdentity;
 
-use crate::attend::Foreground;
+use crate::observe::seen::Foreground;
 
 pub(crate) use ground::apart;
 pub(crate) use watches::Watches;

@@ -24,7 +24,7 @@ impl Watches {
 }
 
 /// Who owns a terminal cannot be told here.
-pub(crate) fn foreground(_pid: i32) -> Option<crate::attend::Foreground> {
+pub(crate) fn foreground(_pid: i32) -> Option<crate::observe::seen::Foreground> {
     None
 }
 

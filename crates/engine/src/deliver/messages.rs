@@ -1,0 +1,263 @@
+//! Sends messages, waits for receipts, answers questions and asks agents.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use wharf_agents::Told;
+use wharf_model::{
+    Answered, Code, Failure, Interrupted, Manner, Progress, Question, Receipt, Reply, SessionId, State,
+};
+
+use crate::Result;
+use crate::deliver::proof::{RECORD, packed, transcript};
+use crate::deliver::queue::Facts;
+use crate::deliver::typing::Typist;
+use crate::instance::engine::Engine;
+use crate::observe::observed::Attention;
+use crate::session::calls::connected;
+use crate::session::handle::Handle;
+
+/// How a question is to be answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Yes: the choice with this number or label, or the plain yes.
+    Approve(Option<String>),
+    /// No.
+    Deny,
+}
+
+/// How far a message is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Await {
+    /// It is in the queue.
+    Accepted,
+    /// The submit key was pressed.
+    Submitted,
+    /// There is proof that the agent took it.
+    Confirmed,
+    /// The turn that it began has ended.
+    Idle,
+}
+
+/// How long an agent's own record may take to have what its screen shows.
+const RECORD_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// What is said to a session.
+impl Engine {
+    /// Puts a message into a session's queue. It is on disk when this returns; the receipt says what becomes of it.
+    pub async fn send(&self, key: &str, text: String, manner: Manner) -> Result<Receipt> {
+        let handle = self.handle(key).await?;
+        let session = handle.session();
+        if session.state.is_over() {
+            return Err(Failure::new(Code::Ended, format!("session {} has ended", session.name))
+                .hint(format!("`wharf restart {}` starts it again", session.name)));
+        }
+        if let Some(submit) = &manner.submit {
+            wharf_model::key_bytes(submit).map_err(|error| Failure::new(Code::Invalid, error.to_string()))?;
+        }
+        let attention = self.shared.attention(&handle);
+        let keeper = Arc::clone(&attention);
+        let accepted = tokio::task::spawn_blocking(move || keeper.accept(text, manner)).await;
+        let receipt = accepted.map_err(|error| Failure::new(Code::Internal, error.to_string()))??;
+        attention.dispatch(&self.shared, &handle);
+        Ok(receipt)
+    }
+
+    /// What became of a message.
+    pub async fn receipt(&self, id: &str) -> Result<Receipt> {
+        let (_, attention) = self.of_message(id).await?;
+        attention.receipt(id)?.ok_or_else(|| unknown(id))
+    }
+
+    /// Waits for a message: until it has come as far as is asked, or is over.
+    pub async fn await_receipt(&self, id: &str, how: Await, within: Duration) -> Result<Receipt> {
+        let (handle, attention) = self.of_message(id).await?;
+        let deadline = Instant::now() + within;
+        let mut changes = attention.receipts.subscribe();
+        let mut closing = self.shared.closing.subscribe();
+        let receipt = loop {
+            changes.borrow_and_update();
+            let receipt = attention.receipt(id)?.ok_or_else(|| unknown(id))?;
+            let far = match how {
+                Await::Accepted => true,
+                Await::Submitted => matches!(receipt.status, Progress::Submitted),
+                Await::Confirmed | Await::Idle => false,
+            };
+            if far || receipt.status.is_over() {
+                break receipt;
+            }
+            tokio::select! {
+                _ = changes.changed() => {}
+                _ = closing.wait_for(|closing| *closing) => {
+                    return Err(Failure::new(Code::Unreachable, "the engine is closing; the message stays queued"));
+                }
+                () = tokio::time::sleep_until(deadline.into()) => {
+                    return Err(Failure::new(
+                        Code::Timeout,
+                        format!("message {id} was {} after {within:?}: {}", receipt.status.as_str(), receipt.evidence),
+                    )
+                    .hint("`wharf messages` shows what becomes of it"));
+                }
+            }
+        };
+        if how == Await::Idle && receipt.status == Progress::Confirmed {
+            self.rested(&handle, &attention, deadline).await?;
+        }
+        Ok(receipt)
+    }
+
+    /// Every message of a session that is remembered, the oldest first.
+    pub async fn messages(&self, key: &str) -> Result<Vec<Receipt>> {
+        let handle = self.handle(key).await?;
+        self.shared.attention(&handle).all_receipts()
+    }
+
+    /// Takes a message back that was not typed yet.
+    pub async fn cancel(&self, id: &str) -> Result<Receipt> {
+        let (_, attention) = self.of_message(id).await?;
+        let entry = attention.entry(id)?.ok_or_else(|| unknown(id))?;
+        if entry.receipt.status.is_over() {
+            return Ok(entry.receipt);
+        }
+        if entry.intent.is_some() {
+            return Err(Failure::new(Code::Running, format!("message {id} is being typed already"))
+                .hint("`wharf interrupt` stops the turn that it begins"));
+        }
+        let facts = Facts { code: Some(Code::Cancelled), ..Facts::default() };
+        attention.step(id, Progress::Cancelled, "it was taken back before it was typed".to_owned(), facts)
+    }
+
+    /// Stops the agent's turn by what its profile says does that, and proves it.
+    pub async fn interrupt(&self, key: &str, within: Duration) -> Result<Interrupted> {
+        self.typist(key).await?.interrupt(within).await
+    }
+
+    /// Presses keys, as they are.
+    pub async fn press(&self, key: &str, keys: &[String]) -> Result<()> {
+        self.typist(key).await?.press(keys).await
+    }
+
+    /// What a session asks now.
+    pub async fn question(&self, key: &str) -> Result<Option<Question>> {
+        Ok(self.typist(key).await?.look().await?.question.clone())
+    }
+
+    /// Answers what a session asks, and sees the question go.
+    pub async fn answer(&self, key: &str, answer: Answer, within: Duration) -> Result<Answered> {
+        self.typist(key).await?.answer(&answer, within).await
+    }
+
+    /// Sends a message, waits for the end of the turn, and returns what the agent answered.
+    pub async fn ask(&self, key: &str, text: String, manner: Manner, within: Duration) -> Result<Reply> {
+        let deadline = Instant::now() + within;
+        let mut typist = self.typist(key).await?;
+        let mut record =
+            transcript(&typist.shared, &typist.handle, &typist.attention, SystemTime::now()).await;
+        let sent = self.send(key, text.clone(), manner).await?;
+        let receipt = self.await_receipt(&sent.id, Await::Idle, within).await?;
+        if receipt.status != Progress::Confirmed {
+            let code = receipt.code.unwrap_or(Code::Unconfirmed);
+            let failure = Failure::new(
+                code,
+                format!("the message was {}: {}", receipt.status.as_str(), receipt.evidence),
+            );
+            return Err(match &receipt.hint {
+                Some(hint) => failure.hint(hint.clone()),
+                None => failure,
+            });
+        }
+        let received = packed(&typist.attention.profile().as_received(&text));
+        let mut told = Vec::new();
+        // A record is written a moment after the screen.
+        let late = deadline.min(Instant::now() + RECORD_TIMEOUT);
+        while let Some(mut found) = record.take() {
+            let polled = typist.attention.reads.look(RECORD, move || {
+                let told = found.poll();
+                (found, told)
+            });
+            let Ok((found, new)) = polled.await else { break };
+            record = Some(found);
+            told.extend(new);
+            if let Some(text) = answered(&told, &received) {
+                return Ok(Reply { text, source: "agent".to_owned(), receipt });
+            }
+            if Instant::now() >= late {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let mut lines = self.capture(key, wharf_screen::What::All, wharf_screen::Format::Plain).await?;
+        if let Some(seen) = typist.look().await.ok().filter(|seen| seen.composer.is_none()) {
+            // What stands before the cursor is the next prompt, and no answer.
+            let end = lines.trim_end().strip_suffix(seen.before_cursor().trim_end()).map(str::len);
+            lines.truncate(end.unwrap_or(lines.len()));
+        }
+        Ok(Reply {
+            text: typist.attention.profile().answer_on(&lines, &text),
+            source: "screen".to_owned(),
+            receipt,
+        })
+    }
+
+    /// Waits until the turn that a message began has ended.
+    async fn rested(
+        &self,
+        handle: &Arc<Handle>,
+        attention: &Arc<Attention>,
+        deadline: Instant,
+    ) -> Result<()> {
+        let mut typist = Typist::new(&self.shared, handle, attention);
+        let name = handle.session().name.clone();
+        // The turn may take a moment to show.
+        let begun = Instant::now() + Duration::from_millis(1_500);
+        let working = |state| matches!(state, State::Working | State::Asking);
+        typist.until(deadline.min(begun), |seen| working(seen.report.state)).await?;
+        let rests = |seen: &crate::observe::seen::Seen| match seen.report.state {
+            State::Idle => true,
+            State::Working | State::Asking | State::Starting | State::Unknown => false,
+            // Nobody can tell: what is still has ended.
+            _ => seen.still.elapsed() > Duration::from_secs(1),
+        };
+        let met = typist.until(deadline, rests).await?;
+        met.map(drop).ok_or_else(|| {
+            Failure::new(Code::Timeout, format!("session {name} did not come to rest in time"))
+                .hint(format!("`wharf explain {name}` says what it is doing"))
+        })
+    }
+
+    /// Looks at and types into a session that can be reached now.
+    pub(crate) async fn typist(&self, key: &str) -> Result<Typist> {
+        let handle = self.handle(key).await?;
+        connected(&handle)?;
+        let attention = self.shared.attention(&handle);
+        Ok(Typist::new(&self.shared, &handle, &attention))
+    }
+
+    async fn of_message(&self, id: &str) -> Result<(Arc<Handle>, Arc<Attention>)> {
+        let session = id.rsplit_once('.').and_then(|(session, _)| session.parse::<SessionId>().ok());
+        let session = session.ok_or_else(|| unknown(id))?;
+        let handle = self.handle(session.as_str()).await?;
+        let attention = self.shared.attention(&handle);
+        Ok((handle, attention))
+    }
+}
+
+/// What an agent answered to a message, by its own record.
+fn answered(told: &[Told], received: &str) -> Option<String> {
+    let asked =
+        told.iter().rposition(|told| told.prompt().is_some_and(|prompt| packed(prompt) == received))?;
+    let parts: Vec<&str> = told[asked..].iter().filter_map(Told::answer).map(str::trim).collect();
+    let mut text = Vec::new();
+    for part in parts {
+        // The end of a turn repeats its last part.
+        if !part.is_empty() && text.last() != Some(&part) {
+            text.push(part);
+        }
+    }
+    (!text.is_empty()).then(|| text.join("\n\n"))
+}
+
+fn unknown(id: &str) -> Failure {
+    Failure::new(Code::NotFound, format!("there is no message {id:?}"))
+        .hint("`wharf messages NAME` lists a session's messages")
+}

@@ -1,0 +1,152 @@
+//! Looks for proof that a message was submitted: transcript, hooks, composer, state.
+
+use std::time::SystemTime;
+
+use wharf_agents::{Told, Transcript};
+use wharf_model::{Claim, Millis, Source, State};
+
+use wharf_backend::Beside;
+
+use crate::deliver::typing::Typist;
+use crate::instance::disk;
+use crate::instance::shared::Shared;
+use crate::observe::observed::Attention;
+use crate::observe::seen::Seen;
+use crate::session::handle::Handle;
+
+/// What is looked at, as errors call it.
+pub(crate) const RECORD: &str = "what the agent writes down";
+
+/// How much of a text's end is looked for before the cursor.
+const TAIL_CHARS: usize = 24;
+
+/// The rule by which a program that no profile knows is idle while it waits for input, and works while it does not.
+pub(crate) const READS: &str = "reads";
+
+/// What is looked for as proof that a text was submitted.
+pub(crate) struct Proof {
+    /// The text as the agent itself writes it down.
+    received: String,
+    /// The text without white space: boxes wrap it as they like.
+    packed: String,
+    transcript: Option<Transcript>,
+    reads: Beside,
+}
+
+impl Proof {
+    /// Begins to look: what the agent wrote down before is no proof.
+    pub(crate) async fn begin(typist: &Typist, text: &str, since: SystemTime) -> Self {
+        let profile = &typist.attention.profile();
+        Self {
+            received: packed(&profile.as_received(text)),
+            packed: packed(text),
+            transcript: transcript(&typist.shared, &typist.handle, &typist.attention, since).await,
+            reads: typist.attention.reads.clone(),
+        }
+    }
+
+    /// Whether the agent's own record has the text.
+    pub(crate) async fn recorded(&mut self) -> Option<String> {
+        let mut transcript = self.transcript.take()?;
+        let polled = self.reads.look(RECORD, move || {
+            let told = transcript.poll();
+            (transcript, told)
+        });
+        // One that is too late is not asked again: the screen is looked at as well.
+        let (transcript, told) = polled.await.ok()?;
+        self.transcript = Some(transcript);
+        let mine = |told: &Told| told.prompt().is_some_and(|prompt| self.is_prompt(prompt));
+        told.iter().any(mine).then(|| "the agent's own record has it".to_owned())
+    }
+
+    /// Whether the agent said itself that this text began a turn.
+    pub(crate) fn is_prompt(&self, prompt: &str) -> bool {
+        packed(prompt) == self.received || packed(prompt) == self.packed
+    }
+
+    /// What the composer says of the text.
+    pub(crate) fn place(&self, seen: &Seen) -> Place {
+        if let Some(composer) = &seen.composer {
+            return if composer.empty {
+                Place::Gone
+            } else if composer.collapsed || self.is_in(&composer.text) {
+                Place::There
+            } else {
+                Place::Other
+            };
+        }
+        let before = packed(&seen.before_cursor());
+        let tail: String = {
+            let count = self.packed.chars().count();
+            self.packed.chars().skip(count.saturating_sub(TAIL_CHARS)).collect()
+        };
+        if !tail.is_empty() && before.ends_with(&tail) { Place::There } else { Place::Unseen }
+    }
+
+    /// Whether a composer shows this text, or a part of it that fits.
+    fn is_in(&self, shown: &str) -> bool {
+        let shown = packed(shown);
+        !shown.is_empty()
+            && (self.packed.contains(&shown) || shown.contains(&self.packed) || {
+                let tail: String =
+                    shown.chars().rev().take(TAIL_CHARS).collect::<Vec<_>>().into_iter().rev().collect();
+                self.packed.ends_with(&tail)
+            })
+    }
+
+    /// Whether a composer shows exactly this text.
+    pub(crate) fn is_all(&self, shown: &str) -> bool {
+        packed(shown) == self.packed
+    }
+}
+
+/// Where a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the composer.
+    There,
+    /// The composer is empty.
+    Gone,
+    /// The composer holds something else.
+    Other,
+    /// There is no composer to look at.
+    Unseen,
+}
+
+/// Begins to follow what an agent writes down by itself.
+pub(crate) async fn transcript(
+    shared: &Shared,
+    handle: &Handle,
+    attention: &Attention,
+    since: SystemTime,
+) -> Option<Transcript> {
+    let profile = attention.profile();
+    profile.transcript.as_ref()?;
+    let ticket = disk::ticket(&shared.home.session(&handle.id)).ok()??;
+    let variables = shared.variables(&ticket).await.ok()?;
+    let watch = move || {
+        let lookup = |name: &str| {
+            let found = variables.iter().rev().find(|(key, _)| key.as_bytes() == name.as_bytes());
+            found.map(|(_, value)| value.lossy().into_owned())
+        };
+        let conversation = ticket.spec.agent.as_ref().and_then(|agent| agent.id.as_deref());
+        Transcript::watch(&profile, &lookup, ticket.spec.dir.as_path(), conversation, since)
+    };
+    attention.reads.look(RECORD, watch).await.ok().flatten()
+}
+
+/// What the state says of a submission at a moment.
+pub(crate) fn turned(seen: &Seen, submitted: Millis) -> Option<String> {
+    let report = &seen.report;
+    // Any key wakes a program that waits for input: that it does not wait any more says nothing of what it made of one.
+    let tells = |claim: &Claim| claim.source == Source::Process && claim.rule != READS;
+    let woke = report.source == Source::Process && !seen.claims.iter().any(tells);
+    let new = report.since >= submitted && !woke;
+    (new && matches!(report.state, State::Working | State::Asking))
+        .then(|| format!("{}: {}", report.state.as_str(), report.evidence))
+}
+
+/// A text without white space.
+pub(crate) fn packed(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}

@@ -1,0 +1,91 @@
+//! Begins a turn of an agent once more that failed.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use wharf_model::{Code, Failure, Manner, Millis, Progress, Receipt, State};
+
+use crate::Result;
+use crate::deliver::messages::Await;
+use crate::instance::engine::Engine;
+use crate::instance::shared::now;
+
+/// How a failed turn is begun once more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retry {
+    /// Have the agent make the conversation shorter first.
+    pub compact: bool,
+    /// Though nothing shows that the last turn failed.
+    pub force: bool,
+}
+
+impl Engine {
+    /// Has an agent go on whose last turn failed: by the message that its profile says does that, with a receipt as any
+    /// other. A session that has ended is started again first, and goes on with its conversation.
+    pub async fn retry(&self, key: &str, how: Retry, within: Duration) -> Result<Receipt> {
+        let deadline = Instant::now() + within;
+        let handle = self.handle(key).await?;
+        let (name, id) = (handle.session().name.clone(), handle.id.clone());
+        let profile = self.shared.attention(&handle).profile();
+        let unable = |what: &str| Failure::unsupported(what, format!("the agent profile {}", profile.name));
+        if profile.retry.text.is_empty() {
+            return Err(unable("a retry"));
+        }
+        let compact = match (how.compact, &profile.retry.compact) {
+            (false, _) => None,
+            (true, Some(text)) => Some(text.clone()),
+            (true, None) => return Err(unable("making a conversation shorter")),
+        };
+        let failed = if handle.is_over() {
+            let agent = handle.ticket().spec.agent.clone();
+            if profile.launch.resume.is_empty() || agent.is_none_or(|agent| agent.id.is_none()) {
+                let message =
+                    format!("session {name} has ended, and its conversation cannot be gone on with");
+                return Err(
+                    Failure::new(Code::Ended, message).hint("`wharf run --agent A --continue` may know it")
+                );
+            }
+            self.restart(id.as_str(), None, "retry").await?;
+            Some("its session had ended".to_owned())
+        } else {
+            let mut typist = self.typist(id.as_str()).await?;
+            let seen = typist.look().await?;
+            match seen.report.state {
+                State::Working => {
+                    return Err(Failure::new(Code::Busy, format!("session {name} is working"))
+                        .hint(format!("`wharf interrupt {name}` stops its turn")));
+                }
+                State::Asking => {
+                    return Err(Failure::new(Code::Asking, format!("session {name} asks something"))
+                        .hint(format!("answer with `wharf approve {name}` or `wharf deny {name}`")));
+                }
+                _ => seen.failed.clone(),
+            }
+        };
+        if failed.is_none() && !how.force {
+            let message = format!("nothing shows that the last turn of session {name} failed");
+            return Err(Failure::new(Code::Refused, message).hint("--force sends the message all the same"));
+        }
+        let shorter = compact.is_some();
+        if let Some(text) = compact {
+            let sent = self.send(id.as_str(), text, manner(deadline)).await?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            let receipt = self.await_receipt(&sent.id, Await::Idle, left).await?;
+            if receipt.status != Progress::Confirmed {
+                // Going on without it would fail as before.
+                return Ok(receipt);
+            }
+        }
+        let receipt = self.send(id.as_str(), profile.retry.text.clone(), manner(deadline)).await?;
+        let data = json!({ "message": receipt.id, "failed": failed, "compact": shorter });
+        let handle = self.handle(id.as_str()).await?;
+        self.shared.befell(&handle, "retry", data);
+        Ok(receipt)
+    }
+}
+
+/// A message that is meant as it is, and is not typed after a moment.
+fn manner(deadline: Instant) -> Manner {
+    let left = deadline.saturating_duration_since(Instant::now());
+    Manner { expires: Some(Millis(now().0 + left.as_millis() as u64)), ..Manner::default() }
+}

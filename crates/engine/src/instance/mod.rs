@@ -1,0 +1,16 @@
+//! One instance: its directory, its lock, and what all of its sessions share.
+
+pub(crate) mod catch_panic;
+pub(crate) mod checks;
+pub(crate) mod config;
+pub(crate) mod disk;
+pub(crate) mod engine;
+pub(crate) mod filter;
+pub(crate) mod ids;
+pub(crate) mod images;
+pub(crate) mod lock;
+pub(crate) mod lookup;
+pub(crate) mod names;
+pub(crate) mod open;
+pub(crate) mod registry;
+pub(crate) mod shared;

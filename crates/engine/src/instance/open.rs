@@ -1,0 +1,282 @@
+//! Opens an instance: takes the lock, reads the directories, and looks for live sessions.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::{Semaphore, broadcast, watch};
+use wharf_model::{Code, ExitRecord, Failure, Home, Reason, Restart, SessionId, State, Ticket};
+use wharf_store::{Opened, Row, Store, StoreError};
+
+use crate::Result;
+use crate::instance::config::Config;
+use crate::instance::disk;
+use crate::instance::lock::Lock;
+use crate::instance::lookup::past;
+use crate::instance::registry::{MAX_ENDED_IN_MEMORY, Registry};
+use crate::instance::shared::{Shared, row, slim};
+use crate::launch::secrets;
+use crate::output::copy_to_file::Pipe;
+use crate::session::handle::{Handle, Stage};
+use crate::session::task::{self, Phase};
+
+/// How many sessions of one backend are looked for at once.
+const MAX_LOOKUPS: usize = 64;
+/// How many changes a slow reader may be behind.
+const MAX_QUEUED_CHANGES: usize = 256;
+/// What is said of a session until it was looked for.
+pub(crate) const LOOKING: &str = "it is being looked for";
+
+/// Takes the instance, reads what is known, and looks for what lives.
+pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
+    let home = config.home.clone();
+    let (lock, store, opened) = blocking(move || claim(&home)).await?;
+    let shared = Arc::new(Shared {
+        adopting: config
+            .backends
+            .iter()
+            .map(|backend| (backend.name(), Semaphore::new(MAX_LOOKUPS)))
+            .collect(),
+        home: config.home,
+        backends: config.backends,
+        default_backend: config.default_backend,
+        auto: config.auto,
+        naming: config.naming,
+        environments: config.environments,
+        timeouts: config.timeouts,
+        registry: Registry::default(),
+        store,
+        ids: crate::instance::ids::Ids::default(),
+        tap: crate::observe::output_watch::Tap::new(),
+        shelf: crate::observe::profiles::Shelf::default(),
+        hook_command: config.hook_command,
+        inner_hook_command: config.inner_hook_command,
+        ports: crate::launch::ports::Ports::default(),
+        beside: wharf_backend::Beside::default(),
+        login: crate::launch::login_shell::Login::default(),
+        changes: broadcast::Sender::new(MAX_QUEUED_CHANGES),
+        closing: watch::Sender::new(false),
+        tasks: watch::Sender::new(0),
+        lock: Mutex::new(Some(lock)),
+    });
+    shared.backend(&shared.default_backend)?;
+    tokio::spawn(crate::observe::output_watch::Tap::listen(Arc::clone(&shared)));
+    for backend in &shared.backends {
+        crate::lifecycle::pause::hear(&shared, backend);
+    }
+    let scanned = {
+        let shared = Arc::clone(&shared);
+        blocking(move || scan(&shared, opened == Opened::Ready)).await?
+    };
+    let found: Vec<Arc<Handle>> = scanned.open.into_iter().map(|open| resume(&shared, open)).collect();
+    let (over, missing) = (scanned.over, scanned.missing);
+    let settled = async {
+        strangers(&shared, &over, missing).await;
+        for handle in &found {
+            let looking = |session: &wharf_model::Session| session.detail.as_deref() == Some(LOOKING);
+            // The sender is in the handle, which is here.
+            let _ = handle.watch().wait_for(|session| !looking(session)).await;
+        }
+    };
+    if tokio::time::timeout(shared.timeouts.settle, settled).await.is_err() {
+        tracing::warn!("some sessions are not found yet; they are unknown until then");
+    }
+    Ok(shared)
+}
+
+fn claim(home: &Home) -> Result<(Lock, Store, Opened)> {
+    let ours = || {
+        wharf_boundary::check_ours(home.state())
+            .map_err(|distrust| Failure::new(Code::Forbidden, distrust.message).hint(distrust.hint))
+    };
+    // What is missing is not made in a place that is another's; what was made may be another's all the same.
+    ours()?;
+    disk::rooms(home)?;
+    ours()?;
+    let lock = Lock::take(home)?;
+    let path = home.store();
+    let (store, opened) = Store::open(&path).map_err(|error| {
+        let unusable = |error| Failure::system(format!("cannot use {}", path.display()), &error);
+        let failure = match error {
+            full if full.is_full() => unusable(std::io::ErrorKind::StorageFull.into()),
+            StoreError::File { error, .. } => unusable(error),
+            other => Failure::new(Code::Internal, other.to_string()),
+        };
+        match failure.hint {
+            Some(_) => failure,
+            None => failure.hint("`wharf doctor` looks whether the state directory is yours"),
+        }
+    })?;
+    if let Opened::Replaced { aside, why } = &opened {
+        tracing::warn!(?aside, why, "the store could not be read; it was put aside and is built anew");
+    }
+    Ok((lock, store, opened))
+}
+
+/// What the directories and the store say.
+struct Scanned {
+    /// Sessions that may live.
+    open: Vec<Found>,
+    /// Sessions that are over.
+    over: HashSet<SessionId>,
+    /// Sessions that the store believes to live and that have no directory.
+    missing: Vec<Row>,
+}
+
+struct Found {
+    ticket: Ticket,
+    attempts: u32,
+}
+
+/// Reads the session directories. `known` says whether the store remembers; without it, ends are final.
+fn scan(shared: &Arc<Shared>, known: bool) -> Result<Scanned> {
+    let broken = |error: StoreError| Failure::new(Code::Internal, error.to_string());
+    let over: HashSet<SessionId> = shared.store.over().map_err(broken)?.into_iter().collect();
+    let mut live: HashMap<SessionId, Row> =
+        shared.store.live().map_err(broken)?.into_iter().map(|row| (row.id.clone(), row)).collect();
+    let mut scanned = Scanned { open: Vec::new(), over, missing: Vec::new() };
+    let sessions = shared.home.sessions();
+    let entries = fs::read_dir(&sessions)
+        .map_err(|error| Failure::system(format!("cannot read {}", sessions.display()), &error))?;
+    for entry in entries.filter_map(std::result::Result::ok) {
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<SessionId>().ok()) else {
+            continue;
+        };
+        if scanned.over.contains(&id) {
+            continue;
+        }
+        let dir = entry.path();
+        let ticket = match disk::ticket(&dir) {
+            Ok(Some(ticket)) if ticket.id == id => ticket,
+            // Left alone: `gc` and `doctor` speak of it. But a start that was broken off needs no secrets.
+            Ok(none) => {
+                if none.is_none() {
+                    secrets::take_away(&dir);
+                }
+                continue;
+            }
+            Err(failure) => {
+                tracing::warn!(%failure, "a session's ticket cannot be read; its directory is left alone");
+                live.remove(&id);
+                continue;
+            }
+        };
+        let attempts = live.remove(&id).map_or(0, |row| row.attempts);
+        match disk::exit(&dir) {
+            Ok(Some(exit))
+                if is_final(&ticket, &exit, known)
+                    && !Pipe::is_due(&dir)
+                    && !shared
+                        .backend(&ticket.backend)
+                        .is_ok_and(|backend| backend.seen_running(&ticket)) =>
+            {
+                let state = if exit.reason == Reason::Lost { State::Lost } else { State::Exited };
+                let mut session = shared.describe(&ticket, state);
+                session.exit = Some(exit);
+                // It ended while nobody was there to take them.
+                if !ticket.spec.secrets.is_empty() {
+                    secrets::take_away(&dir);
+                }
+                shared.store.put(row(&session, attempts));
+                scanned.over.insert(id);
+            }
+            _ => scanned.open.push(Found { ticket, attempts }),
+        }
+    }
+    scanned.missing = live.into_values().collect();
+    let newest = shared.store.newest_over(MAX_ENDED_IN_MEMORY as u32).map_err(broken)?;
+    // The oldest first, as they ended.
+    for row in newest.into_iter().rev() {
+        let id = row.id.clone();
+        match past(shared, row) {
+            Ok(handle) => shared.registry.enter(&handle),
+            Err(failure) if failure.code == Code::NotFound => shared.store.remove(&id),
+            Err(failure) => tracing::warn!(%failure, "an ended session cannot be shown"),
+        }
+    }
+    Ok(scanned)
+}
+
+/// Whether a run's end is the session's.
+fn is_final(ticket: &Ticket, exit: &ExitRecord, known: bool) -> bool {
+    !known || ticket.spec.restart == Restart::No || !matches!(exit.reason, Reason::Exited | Reason::Lost)
+}
+
+/// Enters a session that may live, and lets its task look for it.
+fn resume(shared: &Arc<Shared>, found: Found) -> Arc<Handle> {
+    let Found { ticket, attempts } = found;
+    let never_ran = ticket.started.0 == 0 && ticket.holder.is_none() && ticket.command.is_none();
+    let waits =
+        never_ran && !ticket.spec.after.is_empty() && !disk::has_exit(&shared.home.session(&ticket.id));
+    let mut session = shared.describe(&ticket, if waits { State::Starting } else { State::Unknown });
+    if !waits {
+        session.detail = Some(LOOKING.to_owned());
+    }
+    shared.ports.hold(&ticket.id, &ticket.spec.ports);
+    let pids: Vec<i32> =
+        [&ticket.holder, &ticket.command].into_iter().flatten().map(|process| process.pid).collect();
+    let handle = Handle::new(session, slim(ticket), Stage::There);
+    shared.registry.enter(&handle);
+    // Whoever asks from inside it is known before it is found.
+    shared.registry.processes(&handle.id, pids);
+    let name = handle.session().name.clone();
+    let owns = shared.registry.by_name(name.as_str()).is_some_and(|owner| owner.id == handle.id);
+    if owns
+        && disk::linked(&shared.home, &name).as_ref() != Some(&handle.id)
+        && let Err(failure) = disk::point_link(&shared.home, &name, &handle.id)
+    {
+        tracing::warn!(%failure, "a name's link is missing");
+    }
+    task::spawn(shared, &handle, if waits { Phase::Waiting } else { Phase::Adopt }, attempts);
+    handle
+}
+
+/// Takes in what the backends know and no directory speaks of, then gives up what nobody knows.
+async fn strangers(shared: &Arc<Shared>, over: &HashSet<SessionId>, missing: Vec<Row>) {
+    let mut lists = tokio::task::JoinSet::new();
+    for backend in shared.backends.iter().filter(|backend| backend.capabilities().list) {
+        let (backend, within) = (Arc::clone(backend), shared.timeouts.adopt);
+        lists.spawn(async move { (backend.name(), tokio::time::timeout(within, backend.list()).await) });
+    }
+    let mut answered = HashSet::new();
+    while let Some(list) = lists.join_next().await {
+        let Ok((name, Ok(Ok(tickets)))) = list else { continue };
+        answered.insert(name.to_owned());
+        for ticket in tickets {
+            if over.contains(&ticket.id) || shared.registry.by_id(&ticket.id).is_some() {
+                continue;
+            }
+            let dir = shared.home.session(&ticket.id);
+            if dir.exists() || ticket.dir.as_path() != dir {
+                // A directory without a readable ticket is left alone, and so is another instance's session.
+                continue;
+            }
+            let written =
+                disk::session_dir(&dir).and_then(|()| disk::write_json(&dir.join(Home::TICKET), &ticket));
+            if let Err(failure) = written {
+                tracing::warn!(%failure, "a session without a directory was found and not taken in");
+                continue;
+            }
+            resume(shared, Found { ticket, attempts: 0 });
+        }
+    }
+    for mut row in missing {
+        // A backend that could not be asked may know it yet.
+        if answered.contains(&row.backend) && shared.registry.by_id(&row.id).is_none() {
+            row.state = State::Lost;
+            row.exit = Some(task::record(Reason::Lost, None));
+            shared.store.put(row);
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Failure::new(Code::Internal, format!("opening failed: {error}")))?
+}
+
+/// Whether a path is the user's alone: no right of the group or of others is set.
+pub(crate) fn is_private(path: &std::path::Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| meta.permissions().mode().trailing_zeros() >= 6)
+}

@@ -1,0 +1,127 @@
+//! Publishes a session's end, then frees its ports, its secrets and the copy of its output.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use wharf_model::{ExitRecord, Home, State, Text};
+
+use crate::Result;
+use crate::instance::open::LOOKING;
+use crate::launch::ports;
+use crate::output::copy_to_file::Pipe;
+use crate::output::read::log_end;
+use crate::session::handle::Stage;
+use crate::session::requests::Command;
+use crate::session::task::{Phase, Task};
+
+/// How long those who make events of a session's last output and messages may take.
+const LAST_EVENTS_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often they are looked at meanwhile.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+impl Task {
+    /// Publishes the end, then lets go of everything.
+    pub(crate) async fn finish(&mut self, exit: ExitRecord, state: State) -> Phase {
+        self.handle.ways().connection = None;
+        if self.pipe.is_none() {
+            // An engine that went away may have left a copy unfinished.
+            self.pipe = Pipe::resume(&self.shared, &self.handle);
+        }
+        if self.asked {
+            self.ports_free().await;
+        }
+        self.shared.ports.free(&self.handle.id);
+        self.shared.update(&self.handle, |session| {
+            session.state = state;
+            session.since = exit.ended;
+            session.pid = None;
+            session.attached = 0;
+            (session.paused, session.suspended) = (false, false);
+            session.exit = Some(exit.clone());
+            // Found: not as hoped, but the engine that opens waits for that alone.
+            session.detail.take_if(|detail| detail == LOOKING);
+        });
+        self.shared.registry.ended(&self.handle.id);
+        self.shared.tap.leave(&self.handle.id);
+        self.answer(&exit);
+        self.tell_end(&exit).await;
+        let mut copied = true;
+        if let Some(pipe) = self.pipe.take() {
+            copied = pipe.finish(self.shared.timeouts.pipe_drain).await;
+        }
+        self.shared.drop_secrets(&self.handle).await;
+        // Only now is there nothing left that another engine would have to do.
+        if copied && self.handle.stage() != Stage::Gone {
+            self.shared.remember(&self.handle, self.attempts);
+        }
+        self.handle.ways().commands = None;
+        self.commands.close();
+        while let Some(command) = self.commands.recv().await {
+            // Other commands are dropped: their senders see that, and find the session over.
+            if let Command::Stop(stop) = command
+                && let Some(reply) = stop.reply
+            {
+                let _ = reply.send(Ok(exit.clone()));
+            }
+        }
+        Phase::Leave
+    }
+
+    /// Tells the end in the session's events, after all that the session still had to tell.
+    async fn tell_end(&self, exit: &ExitRecord) {
+        let (shared, handle) = (&self.shared, &self.handle);
+        if handle.attention().is_none() && !shared.home.session(&handle.id).join(Home::EVENTS).exists() {
+            // Whoever asks first begins the stream, and ends it.
+            return;
+        }
+        let attention = shared.attention(handle);
+        let end = log_end(&shared.home.session(&handle.id).join(Home::LOG)).unwrap_or_default();
+        if attention.profile().attend && attention.answered() < end {
+            attention.attend(shared, handle);
+        }
+        // Messages that wait are told that there is nobody left to read them.
+        attention.dispatch(shared, handle);
+        let until = Instant::now() + LAST_EVENTS_TIMEOUT;
+        while attention.is_at_work() && Instant::now() < until && !*shared.closing.borrow() {
+            sleep(POLL_INTERVAL).await;
+        }
+        if *shared.closing.borrow() {
+            // Another engine finds out what is left to tell, and tells it first.
+            return;
+        }
+        if let Err(failure) = attention.events.end(attention.answered(), exit) {
+            tracing::warn!(session = %handle.id, %failure, "the end of a session is not among its events");
+        }
+    }
+
+    /// The engine is closing: the session goes on without it.
+    pub(crate) async fn leave(&mut self) -> Phase {
+        self.end_pipe().await;
+        Phase::Leave
+    }
+
+    /// Begins, changes or ends the copy of the output.
+    pub(crate) async fn pipe_to(&mut self, file: Option<Text>, from_start: bool) -> Result<()> {
+        self.end_pipe().await;
+        self.pipe = Pipe::begin(&self.shared, &self.handle, file, from_start)?;
+        Ok(())
+    }
+
+    /// Ends the copy for good before anybody else may write: two at once would double bytes.
+    async fn end_pipe(&mut self) {
+        if let Some(pipe) = self.pipe.take() {
+            pipe.end(self.shared.timeouts.call).await;
+        }
+    }
+
+    /// Waits, not for long, until a server could listen on the session's ports again.
+    async fn ports_free(&self) {
+        let numbers: Vec<u16> = self.handle.session().ports.iter().map(|port| port.number).collect();
+        let until = Instant::now() + self.shared.timeouts.port_release;
+        for number in numbers {
+            while !ports::can_bind(number) && Instant::now() < until {
+                sleep(Duration::from_millis(10)).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Pauses and resumes sessions, and hears of those that somebody else paused.
+
+use std::sync::Arc;
+
+use tokio::sync::broadcast;
+use wharf_backend::{Backend, Freezer, Frozen};
+use wharf_model::{Code, Failure, Session, State};
+
+use crate::Result;
+use crate::instance::engine::Engine;
+use crate::instance::shared::Shared;
+use crate::session::calls::connected;
+use crate::session::handle::Handle;
+
+/// Sessions that stand still.
+impl Engine {
+    /// Makes a session stand still: nothing of it runs until it goes on, is stopped or killed. Messages wait.
+    pub async fn pause(&self, key: &str) -> Result<Arc<Session>> {
+        let handle = self.handle(key).await?;
+        if !handle.session().paused {
+            connected(&handle)?;
+        }
+        self.still(key, &handle, true).await
+    }
+
+    /// Lets a session go on.
+    pub async fn unpause(&self, key: &str) -> Result<Arc<Session>> {
+        let handle = self.handle(key).await?;
+        let name = &handle.session().name;
+        if handle.is_over() {
+            return Err(Failure::new(Code::Ended, format!("session {name} has ended"))
+                .hint(format!("`wharf restart {name}` starts it again")));
+        }
+        self.still(key, &handle, false).await?;
+        // One that could not be asked anything while it stood still is found again first.
+        let mut found = handle.watch();
+        let found = found.wait_for(|session| session.state != State::Unknown);
+        let _ = tokio::time::timeout(self.shared.timeouts.adopt, found).await.map(drop);
+        Ok(handle.session())
+    }
+
+    async fn still(&self, key: &str, handle: &Arc<Handle>, still: bool) -> Result<Arc<Session>> {
+        let ticket = handle.ticket();
+        let freezer = self.shared.freezer(handle).ok_or_else(|| {
+            Failure::unsupported("pausing sessions", format!("the {} backend", ticket.backend))
+        })?;
+        self.within(key, freezer.freeze(&ticket, still)).await?;
+        self.shared.paused(handle, still);
+        Ok(handle.session())
+    }
+}
+
+impl Shared {
+    pub(crate) fn freezer(&self, handle: &Handle) -> Option<&dyn Freezer> {
+        self.backend(&handle.ticket().backend).ok()?.freezer()
+    }
+
+    /// Takes note that a session stands still, or goes on.
+    pub(crate) fn paused(self: &Arc<Self>, handle: &Arc<Handle>, still: bool) {
+        let before = handle.session();
+        if before.paused == still || before.state.is_over() {
+            return;
+        }
+        self.update(handle, |session| session.paused = still);
+        if let Some(attention) = handle.attention() {
+            let kind = if still { "paused" } else { "resumed" };
+            attention.note("engine", kind, serde_json::Value::Null);
+            // Messages that waited for it are looked at again.
+            attention.dispatch(self, handle);
+        }
+    }
+
+    /// Lets a session go on that is to be ended: what stands still hears nothing.
+    pub(crate) async fn thaw(self: &Arc<Self>, handle: &Arc<Handle>) {
+        if !handle.session().paused {
+            return;
+        }
+        let Some(freezer) = self.freezer(handle) else { return };
+        let ticket = handle.ticket();
+        match tokio::time::timeout(self.timeouts.call, freezer.freeze(&ticket, false)).await {
+            Ok(Ok(())) => self.paused(handle, false),
+            Ok(Err(failure)) => {
+                tracing::warn!(session = %handle.id, %failure, "a paused session does not go on");
+            }
+            Err(_) => tracing::warn!(session = %handle.id, "a paused session does not go on in time"),
+        }
+    }
+
+    /// Asks whether a session stands still, where that is only known by asking.
+    pub(crate) async fn ask_paused(self: &Arc<Self>, handle: &Arc<Handle>) {
+        let Some(freezer) = self.freezer(handle) else { return };
+        let ticket = handle.ticket();
+        let asked = tokio::time::timeout(self.timeouts.adopt, freezer.is_frozen(&ticket)).await;
+        if let Ok(Ok(still)) = asked {
+            self.paused(handle, still);
+        }
+    }
+}
+
+/// Hears of sessions that somebody else made stand still, for as long as the engine is open.
+pub(crate) fn hear(shared: &Arc<Shared>, backend: &Arc<dyn Backend>) {
+    let Some(mut news) = backend.freezer().and_then(Freezer::news) else { return };
+    let (name, mut closing) = (backend.name(), shared.closing.subscribe());
+    // It must not keep alive what it tells of.
+    let shared = Arc::downgrade(shared);
+    tokio::spawn(async move {
+        loop {
+            let heard = tokio::select! {
+                _ = closing.wait_for(|closing| *closing) => return,
+                heard = news.recv() => heard,
+            };
+            let Some(shared) = shared.upgrade() else { return };
+            match heard {
+                Ok(Frozen { session, still }) => {
+                    let handle = shared.registry.by_id(&session);
+                    // News come late, of an earlier run perhaps: how it is now is asked.
+                    if let Some(handle) = handle.filter(|handle| handle.session().paused != still) {
+                        shared.ask_paused(&handle).await;
+                    }
+                }
+                Err(broadcast::error::RecvError::Closed) => return,
+                // Too much happened at once: each is asked about.
+                Err(broadcast::error::RecvError::Lagged(_)) => {
+                    let all = shared.registry.all().into_iter();
+                    for handle in all.filter(|handle| !handle.is_over()) {
+                        if handle.ticket().backend == name {
+                            shared.ask_paused(&handle).await;
+                        }
+                    }
+                }
+            }
+        }
+    });
+}

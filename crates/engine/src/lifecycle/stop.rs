@@ -1,0 +1,180 @@
+//! Ends, awaits and restarts a session by a message to its task.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use wharf_backend::check_pins;
+use wharf_model::{Code, ExitRecord, Failure, Reason, Session};
+
+use crate::Result;
+use crate::instance::engine::Engine;
+use crate::session::handle::{Handle, Stage};
+use crate::session::requests::{Command, Restarter, StopAsked};
+use crate::session::task::{self, Launching, Phase};
+
+/// How often a message to a task that is just leaving is sent again.
+const MAX_SEND_TRIES: usize = 4;
+
+impl Engine {
+    /// Ends a session: TERM to the whole tree, grace, KILL until nothing is left. One that is over stays so.
+    pub async fn stop(&self, key: &str, grace: Option<Duration>, by: &str) -> Result<ExitRecord> {
+        let handle = self.handle(key).await?;
+        let grace = grace.unwrap_or_else(|| self.grace(&handle));
+        self.end(&handle, grace, Reason::Stopped, by).await
+    }
+
+    /// Ends a session at once.
+    pub async fn kill(&self, key: &str, by: &str) -> Result<ExitRecord> {
+        let handle = self.handle(key).await?;
+        self.end(&handle, Duration::ZERO, Reason::Killed, by).await
+    }
+
+    /// Waits until a session is over: restarts are not its end.
+    pub async fn wait(&self, key: &str) -> Result<ExitRecord> {
+        let handle = self.handle(key).await?;
+        let mut watch = handle.watch();
+        let mut closing = self.shared.closing.subscribe();
+        loop {
+            let session = watch.borrow_and_update().clone();
+            if session.state.is_over() {
+                return over(&session);
+            }
+            if handle.stage() == Stage::Gone {
+                return Err(Failure::new(Code::NotFound, format!("session {} was removed", session.name)));
+            }
+            tokio::select! {
+                changed = watch.changed() => drop(changed),
+                _ = closing.wait_for(|closing| *closing) => {
+                    return Err(Failure::new(Code::Unreachable, "the engine is closing; the session goes on"));
+                }
+            }
+        }
+    }
+
+    /// Ends a session if it runs and starts it again: same id and name, next run, its log goes on.
+    pub async fn restart(&self, key: &str, grace: Option<Duration>, by: &str) -> Result<Arc<Session>> {
+        self.restart_as(key, grace, by, false).await
+    }
+
+    /// The same, and what the paths of the host mean that the session was given is decided anew. Only for somebody who is
+    /// outside of all sessions.
+    pub async fn restart_repinned(
+        &self,
+        key: &str,
+        grace: Option<Duration>,
+        by: &str,
+    ) -> Result<Arc<Session>> {
+        self.restart_as(key, grace, by, true).await
+    }
+
+    async fn restart_as(
+        &self,
+        key: &str,
+        grace: Option<Duration>,
+        by: &str,
+        repin: bool,
+    ) -> Result<Arc<Session>> {
+        let mut handle = self.handle(key).await?;
+        let grace = grace.unwrap_or_else(|| self.grace(&handle));
+        if !repin && !handle.is_over() {
+            self.check_pins(&handle).await?;
+        }
+        for _ in 0..MAX_SEND_TRIES {
+            let (reply, answer) = oneshot::channel();
+            let restarter = Restarter { reply, repin };
+            let session = handle.session();
+            if session.state.is_over() {
+                handle = self.shared.registry.canonical(&handle);
+                let ended = over(&session)?;
+                let launching = Launching::Again { ended, restarters: vec![restarter] };
+                if !task::spawn(&self.shared, &handle, Phase::Launch(Box::new(launching)), 0) {
+                    handle.let_go().await;
+                    continue;
+                }
+                self.shared.registry.revived(&handle.id);
+            } else {
+                let stop = StopAsked {
+                    grace,
+                    reason: Reason::Stopped,
+                    by: by.to_owned(),
+                    reply: None,
+                    again: false,
+                    refused: None,
+                };
+                if !send(&handle, Command::Restart(Box::new(stop), restarter)).await {
+                    continue;
+                }
+            }
+            if let Ok(answer) = answer.await {
+                return answer.map(|()| handle.session());
+            }
+        }
+        Err(busy(&handle))
+    }
+
+    /// Refuses a restart that could not start again, before anything is stopped for it.
+    async fn check_pins(&self, handle: &Arc<Handle>) -> Result<()> {
+        let pins = handle.ticket().spec.pins.clone();
+        if pins.is_empty() {
+            return Ok(());
+        }
+        let name = handle.session().name.clone();
+        let what = format!("what {name} was given of this host");
+        self.shared.beside.look(&what, move || check_pins(&name, &pins)).await?
+    }
+
+    pub(crate) async fn end(
+        &self,
+        handle: &Arc<Handle>,
+        grace: Duration,
+        reason: Reason,
+        by: &str,
+    ) -> Result<ExitRecord> {
+        for _ in 0..MAX_SEND_TRIES {
+            let session = handle.session();
+            if session.state.is_over() {
+                return over(&session);
+            }
+            let (reply, answer) = oneshot::channel();
+            let (by, reply) = (by.to_owned(), Some(reply));
+            let stop = StopAsked { grace, reason, by, reply, again: false, refused: None };
+            if send(handle, Command::Stop(Box::new(stop))).await
+                && let Ok(answer) = answer.await
+            {
+                return answer;
+            }
+        }
+        Err(busy(handle))
+    }
+
+    fn grace(&self, handle: &Handle) -> Duration {
+        handle.ticket().spec.grace.map_or(self.shared.timeouts.grace, |grace| Duration::from_millis(grace.0))
+    }
+}
+
+/// Sends a message to a session's task; false where it has none.
+pub(crate) async fn send(handle: &Handle, command: Command) -> bool {
+    let sender = handle.ways().commands.clone();
+    if let Some(sender) = sender {
+        sender.send(command).await.is_ok()
+    } else {
+        // A task that is just leaving, or one that is about to be: let it.
+        tokio::task::yield_now().await;
+        false
+    }
+}
+
+fn over(session: &Session) -> Result<ExitRecord> {
+    session.exit.clone().ok_or_else(|| {
+        Failure::new(Code::Internal, format!("session {} is over and has no exit record", session.name))
+    })
+}
+
+fn busy(handle: &Handle) -> Failure {
+    Failure::new(
+        Code::Unreachable,
+        format!("session {} is between two states; nothing was done", handle.session().name),
+    )
+    .hint("try again")
+}

@@ -1,0 +1,90 @@
+//! Follows the transcript that an agent writes, and makes events of it.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::task::JoinHandle;
+use wharf_agents::{Told, Transcript};
+
+use crate::observe::observed::Attention;
+
+/// How often an agent's own record is read while something happens.
+const READ_INTERVAL: Duration = Duration::from_millis(300);
+
+/// How long the last read may take once the session is over.
+const LAST_READ_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Follows what an agent writes down by itself, and makes events of it.
+pub(crate) struct Record {
+    /// Absent while it is being read.
+    transcript: Option<Transcript>,
+    reading: Option<JoinHandle<(Transcript, Vec<Told>)>>,
+    read: Instant,
+}
+
+impl Record {
+    pub(crate) fn new(transcript: Transcript) -> Self {
+        Self { transcript: Some(transcript), reading: None, read: Instant::now() }
+    }
+
+    /// When it is to be read again.
+    pub(crate) fn due(&self) -> Instant {
+        self.read + READ_INTERVAL
+    }
+
+    /// Begins to read where it is time, and takes what was read. Returns the conversation, where it is known.
+    pub(crate) async fn poll(&mut self, attention: &Attention) -> Option<String> {
+        if let Some(mut transcript) = self.transcript.take_if(|_| Instant::now() >= self.read + READ_INTERVAL)
+        {
+            // A file may be long, and a disk slow.
+            self.reading = Some(tokio::task::spawn_blocking(move || {
+                let told = transcript.poll();
+                (transcript, told)
+            }));
+        }
+        let reading = self.reading.take_if(|reading| reading.is_finished())?;
+        self.take(attention, reading.await.ok()?)
+    }
+
+    /// Reads what was written last. Returns the conversation, where it is known.
+    pub(crate) async fn finish(&mut self, attention: &Attention) -> Option<String> {
+        let until = tokio::time::Instant::now() + LAST_READ_TIMEOUT;
+        if let Some(reading) = self.reading.take() {
+            let read = tokio::time::timeout_at(until, reading).await.ok()?.ok()?;
+            self.take(attention, read);
+        }
+        let mut transcript = self.transcript.take()?;
+        let reading = tokio::task::spawn_blocking(move || {
+            let told = transcript.poll();
+            (transcript, told)
+        });
+        let read = tokio::time::timeout_at(until, reading).await.ok()?.ok()?;
+        self.take(attention, read)
+    }
+
+    /// Makes events of what was read.
+    fn take(&mut self, attention: &Attention, (transcript, told): (Transcript, Vec<Told>)) -> Option<String> {
+        self.read = Instant::now();
+        let conversation = transcript.conversation().map(str::to_owned);
+        self.transcript = Some(transcript);
+        // Where hooks tell the same, they tell it sooner.
+        let hooked = attention.hooked.load(Ordering::Acquire);
+        let mut begun = false;
+        let said_by_hooks = |kind: &str| kind.starts_with("turn.") || kind.starts_with("tool.");
+        for told in
+            told.into_iter().filter(|told| !(hooked && said_by_hooks(&told.kind)) && told.kind != "other")
+        {
+            begun |= told.kind == "turn.started";
+            if told.kind == "turn.ended" {
+                attention.turn_over(begun);
+            }
+            attention.note("record", &told.kind, told.data);
+        }
+        conversation
+    }
+}
+
+/// The moment from which an agent's record is read.
+pub(crate) fn since(started: wharf_model::Millis) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(started.0)
+}

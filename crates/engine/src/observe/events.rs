@@ -1,0 +1,256 @@
+//! Takes events from hooks and programs, and streams a session's events to readers.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use wharf_model::{Code, Event, Failure, SessionId, State};
+
+use crate::Result;
+use crate::instance::engine::Engine;
+use crate::instance::shared::{Shared, now};
+use crate::observe::event_log::EventReader;
+use crate::observe::observed::{Attention, Told, lock};
+use crate::observe::profiles::load_profiles;
+use crate::session::handle::Handle;
+
+/// The largest event that is taken.
+const MAX_EVENT_LEN: usize = 16 << 20;
+/// How much of what was told may wait until the session is looked at.
+const MAX_TOLD: usize = 256;
+
+/// The events of a session, one after the other.
+pub struct EventStream {
+    handle: Arc<Handle>,
+    attention: Arc<Attention>,
+    last: watch::Receiver<u64>,
+    after: u64,
+    reader: EventReader,
+    ready: VecDeque<Event>,
+}
+
+impl EventStream {
+    /// The next event. At the end of what there is, waits for more with `follow`; `None` once there will be none.
+    pub async fn next(&mut self, follow: bool) -> Result<Option<Event>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                self.after = event.seq;
+                return Ok(Some(event));
+            }
+            // Its end comes last, once all that it had to tell is told.
+            let told = || self.attention.events.is_sealed() || !self.handle.has_task();
+            let over = self.handle.is_over() && told();
+            if over {
+                self.attention.begun(&self.handle);
+            }
+            if *self.last.borrow_and_update() > self.after {
+                match self.attention.events.read(self.after, &mut self.reader)? {
+                    Some(events) => self.ready = events.into(),
+                    // The file went away under us.
+                    None => self.after = *self.last.borrow(),
+                }
+                // There may be many pieces before one that we want.
+                tokio::task::yield_now().await;
+                continue;
+            }
+            if over || !(follow || self.handle.is_over()) {
+                return Ok(None);
+            }
+            if self.handle.is_over() {
+                // What its last output tells is still being read.
+                let _ = tokio::time::timeout(Duration::from_millis(20), self.last.changed()).await;
+                continue;
+            }
+            let mut changes = self.handle.watch();
+            tokio::select! {
+                changed = self.last.changed() => {
+                    if changed.is_err() {
+                        return Ok(None);
+                    }
+                }
+                changed = changes.wait_for(|session| session.state.is_over()) => drop(changed),
+            }
+        }
+    }
+}
+
+/// An agent profile, as `wharf agents` lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AgentSummary {
+    /// Its name.
+    pub name: String,
+    /// The program's name, for people.
+    pub title: String,
+    /// The programs that it is for.
+    pub programs: Vec<String>,
+    /// Where one of them is installed.
+    pub installed: Option<String>,
+    /// How the program is got.
+    pub install: Option<String>,
+    /// Its patterns that were too slow and are switched off, each with the session that it is off for.
+    pub switched_off: Vec<String>,
+}
+
+/// What is told of a session, and to whom.
+impl Engine {
+    /// The events of a session after a number.
+    pub async fn events(&self, key: &str, after: u64) -> Result<EventStream> {
+        let handle = self.handle(key).await?;
+        let attention = self.shared.attention(&handle);
+        attention.begun(&handle);
+        let last = attention.events.last()?;
+        // Whoever has all of them already need not read any again.
+        let all = after >= *last.borrow();
+        let reader = if all { attention.events.reader_at_end()? } else { EventReader::default() };
+        Ok(EventStream { handle, attention, last, after, reader, ready: VecDeque::new() })
+    }
+
+    /// The events of a session from now on.
+    pub(crate) fn new_events(&self, handle: &Arc<Handle>) -> Result<EventStream> {
+        let attention = self.shared.attention(handle);
+        let last = attention.events.last()?;
+        let (after, reader) = (*last.borrow(), attention.events.reader_at_end()?);
+        Ok(EventStream { handle: Arc::clone(handle), attention, last, after, reader, ready: VecDeque::new() })
+    }
+
+    /// Takes an event that a session's own programs tell. Kinds that are known move its state; all are kept.
+    pub async fn tell(&self, id: &SessionId, source: &str, kind: &str, data: Value) -> Result<Event> {
+        let handle = self.handle(id.as_str()).await?;
+        let attention = self.shared.attention(&handle);
+        attention.begun(&handle);
+        if kind.is_empty() || kind.len() > 200 {
+            return Err(Failure::new(Code::Invalid, "an event has a kind of at most 200 bytes"));
+        }
+        if serde_json::to_vec(&data).map_or(0, |text| text.len()) > MAX_EVENT_LEN {
+            return Err(Failure::new(Code::TooLong, format!("an event of more than {MAX_EVENT_LEN} bytes")));
+        }
+        let state = match kind {
+            "turn.started" | "tool.started" | "tool.ended" => Some(State::Working),
+            "turn.ended" => Some(State::Idle),
+            "permission.asked" => Some(State::Asking),
+            "state" => data.get("state").and_then(|state| serde_json::from_value(state.clone()).ok()),
+            _ => None,
+        };
+        let state = state.filter(|state| matches!(state, State::Idle | State::Working | State::Asking));
+        self.told(&handle, &attention, source, kind, state, data)
+    }
+
+    /// Takes what an agent's hook says: the profile translates it.
+    pub async fn hook(&self, id: &SessionId, agent: Option<&str>, payload: Value) -> Result<()> {
+        let handle = self.handle(id.as_str()).await?;
+        let attention = self.shared.attention(&handle);
+        attention.begun(&handle);
+        let profile = match agent {
+            Some(name) if name != attention.profile().name => {
+                load_profiles(&self.shared.home, handle.ticket().spec.project.as_deref())?.named(name)?
+            }
+            _ => Arc::clone(&attention.profile()),
+        };
+        attention.hooked.store(true, Ordering::Release);
+        for told in wharf_agents::hooks::translate(&profile, &payload) {
+            self.told(&handle, &attention, "hook", &told.kind, told.state, told.data)?;
+        }
+        Ok(())
+    }
+
+    fn told(
+        &self,
+        handle: &Arc<Handle>,
+        attention: &Arc<Attention>,
+        source: &str,
+        kind: &str,
+        state: Option<State>,
+        data: Value,
+    ) -> Result<Event> {
+        if kind == "turn.started"
+            && let Some(prompt) = data.get("prompt").and_then(Value::as_str)
+        {
+            *lock(&attention.prompt) = Some((now(), prompt.to_owned()));
+        }
+        let event = attention.events.add(attention.answered(), source, kind, data)?;
+        if state.is_some() && !handle.is_over() {
+            let evidence = format!("{source} told {kind} (event {})", event.seq);
+            let mut told = lock(&attention.told);
+            // Only the last ones say how it is now; a flood of them is not kept.
+            if told.len() >= MAX_TOLD {
+                told.remove(0);
+            }
+            told.push(Told { kind: kind.to_owned(), state, evidence });
+            drop(told);
+            attention.tidings.notify_one();
+            attention.attend(&self.shared, handle);
+        }
+        Ok(event)
+    }
+
+    /// The patterns of a profile that are switched off for sessions that live.
+    fn switched_off(&self, profile: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        for handle in self.shared.registry.all() {
+            let Some(attention) = handle.attention().filter(|_| !handle.is_over()) else { continue };
+            let own = attention.profile();
+            if own.name == profile {
+                let name = &handle.session().name;
+                let off = attention.budget().switched_off(&own);
+                all.extend(off.into_iter().map(|pattern| format!("{pattern} in session {name}")));
+            }
+        }
+        all.sort();
+        all
+    }
+
+    /// The agent profiles that there are.
+    pub async fn agents(&self, dir: &std::path::Path) -> Result<Vec<AgentSummary>> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let found = |program: &String| {
+            let mut places = std::env::split_paths(&path).map(|place| place.join(program));
+            places.find(|place| !program.contains('/') && place.is_file())
+        };
+        let project = self.shared.project(dir).await?;
+        let profiles = load_profiles(&self.shared.home, project.as_deref())?;
+        let summaries = profiles.iter().map(|profile| AgentSummary {
+            name: profile.name.clone(),
+            title: profile.title.clone(),
+            programs: profile.programs.clone(),
+            installed: profile.programs.iter().find_map(found).map(|path| path.display().to_string()),
+            install: profile.launch.install.clone(),
+            switched_off: self.switched_off(&profile.name),
+        });
+        Ok(summaries.collect())
+    }
+}
+
+impl Shared {
+    /// Makes an event of what befell a session, whether anybody looks at it or not.
+    pub(crate) fn befell(&self, handle: &Handle, kind: &str, data: Value) {
+        // Output that was not looked at yet shall still be.
+        let attention = match self.tap.looked_to(&handle.id) {
+            Some(looked) => self.attention_from(handle, looked),
+            None => self.attention(handle),
+        };
+        attention.begun(handle);
+        attention.note("engine", kind, data);
+    }
+}
+
+impl Attention {
+    /// Has the stream begin with the session's own beginning, and, where it is over, hold its end.
+    pub(crate) fn begun(&self, handle: &Handle) {
+        let Ok(last) = self.events.last() else { return };
+        let session = handle.session();
+        if *last.borrow() == 0 {
+            let data = json!({ "name": session.name, "run": session.run, "created": session.created });
+            self.note("engine", "session.created", data);
+        }
+        // Who still looks after it tells its end.
+        if let Some(exit) = session.exit.as_ref().filter(|_| session.state.is_over() && !handle.has_task())
+            && let Err(failure) = self.events.end(self.answered(), exit)
+        {
+            tracing::warn!(session = %handle.id, %failure, "the end of a session is not among its events");
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Holds what watching one session needs: its profile, queue, events, and the tasks at work.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use wharf_agents::{Budget, Profile};
+use wharf_model::{Code, Failure, Home, Manner, Millis, Offset, Progress, Receipt, State};
+
+use wharf_backend::Beside;
+
+use crate::Result;
+use crate::deliver::courier;
+use crate::deliver::queue::{Entry, Facts, Intent, Queue};
+use crate::instance::shared::{Shared, now};
+use crate::observe::event_log::Events;
+use crate::observe::judge::Saying;
+use crate::observe::observer;
+use crate::observe::request::Request;
+use crate::observe::seen::Seen;
+use crate::session::handle::Handle;
+
+/// How many requests may wait for an attendant.
+const MAX_QUEUED_REQUESTS: usize = 32;
+
+/// How long a turn may take to show after its message was taken.
+const EXPECTED_TURN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What looking at one session and speaking to it needs.
+pub(crate) struct Attention {
+    profile: Mutex<Arc<Profile>>,
+    budget: Mutex<Arc<Budget>>,
+    pub(crate) events: Events,
+    messages: PathBuf,
+    queue: Mutex<Option<Queue>>,
+    /// Grows with every change of a receipt.
+    pub(crate) receipts: watch::Sender<u64>,
+    /// Held by whoever types for somebody else: a message, an answer, an interrupt.
+    pub(crate) pen: tokio::sync::Mutex<()>,
+    /// Reads of what the agent writes down by itself.
+    pub(crate) reads: Beside,
+    /// The turn to read all of the log.
+    pub(crate) whole_reads: Arc<Semaphore>,
+    /// The latest sight; absent until the first, and while the attendant sleeps.
+    pub(crate) seen: watch::Sender<Option<Arc<Seen>>>,
+    /// Why there is no sight of it, where its log cannot be read: whoever waits for one need not.
+    pub(crate) unseen: watch::Sender<Option<Failure>>,
+    /// How many need the screen now.
+    pub(crate) wanted: watch::Sender<usize>,
+    /// What the agent itself said last, until the attendant has heard it.
+    pub(crate) told: Mutex<Vec<Told>>,
+    pub(crate) tidings: Notify,
+    /// The prompt that the agent itself said began its turn, and when.
+    pub(crate) prompt: Mutex<Option<(Millis, String)>>,
+    /// Whether the agent's hooks speak to us.
+    pub(crate) hooked: AtomicBool,
+    /// Until when a turn is expected that a message has begun and that does not show yet.
+    expected: Mutex<Option<Instant>>,
+    /// When a turn was last seen.
+    turned: Mutex<Option<Instant>>,
+    /// What the program's prompt was before anybody typed, where it looks like the prompt for the rest of something.
+    pub(crate) main_prompt: Mutex<Option<String>>,
+    /// The dialogs of its start that were answered: the run, and the question's name.
+    pub(crate) startup: Mutex<Vec<(u32, String)>>,
+    /// When we last typed, to tell it from what others type.
+    pub(crate) typed: Mutex<Millis>,
+    /// Everything before this place in the log was dealt with: answered, and made into events.
+    answered: AtomicU64,
+    at_work: Mutex<AtWork>,
+}
+
+/// What the agent itself said.
+pub(crate) struct Told {
+    pub(crate) kind: String,
+    pub(crate) state: Option<State>,
+    pub(crate) evidence: String,
+}
+
+impl Told {
+    pub(crate) fn saying(&self) -> Option<Saying> {
+        let state = self.state?;
+        let movement = format!("{} {}", self.kind, self.evidence);
+        Some(Saying {
+            state,
+            rule: self.kind.clone(),
+            evidence: self.evidence.clone(),
+            movement,
+            firm: false,
+        })
+    }
+}
+
+#[derive(Default)]
+struct AtWork {
+    attendant: Option<mpsc::Sender<Request>>,
+    courier: bool,
+}
+
+/// Keeps a session's screen in being for as long as it lives.
+pub(crate) struct Awake(Arc<Attention>);
+
+impl Drop for Awake {
+    fn drop(&mut self) {
+        self.0.wanted.send_modify(|wanted| *wanted -= 1);
+    }
+}
+
+impl Attention {
+    pub(crate) fn new(shared: &Shared, handle: &Handle, profile: Arc<Profile>, answered: Offset) -> Self {
+        let dir = shared.home.session(&handle.id);
+        Self {
+            profile: Mutex::new(profile),
+            budget: Mutex::default(),
+            events: Events::at(&dir.join(Home::EVENTS)),
+            messages: dir.join(Home::MESSAGES),
+            queue: Mutex::new(None),
+            receipts: watch::Sender::new(0),
+            pen: tokio::sync::Mutex::new(()),
+            reads: Beside::of_one_session(),
+            whole_reads: Arc::new(Semaphore::new(1)),
+            seen: watch::Sender::new(None),
+            unseen: watch::Sender::new(None),
+            wanted: watch::Sender::new(0),
+            told: Mutex::new(Vec::new()),
+            tidings: Notify::new(),
+            prompt: Mutex::new(None),
+            hooked: AtomicBool::new(false),
+            expected: Mutex::new(None),
+            turned: Mutex::new(None),
+            main_prompt: Mutex::new(None),
+            startup: Mutex::default(),
+            typed: Mutex::new(Millis(0)),
+            answered: AtomicU64::new(answered.0),
+            at_work: Mutex::new(AtWork::default()),
+        }
+    }
+
+    /// The profile that it is driven by.
+    pub(crate) fn profile(&self) -> Arc<Profile> {
+        Arc::clone(&lock(&self.profile))
+    }
+
+    /// Has it driven by another profile: what the project's file says counts from one start to the next.
+    pub(crate) fn drive_by(&self, profile: Arc<Profile>) {
+        *lock(&self.profile) = profile;
+        *lock(&self.budget) = Arc::default();
+    }
+
+    /// What looking at it may cost, and which patterns cost too much.
+    pub(crate) fn budget(&self) -> Arc<Budget> {
+        Arc::clone(&lock(&self.budget))
+    }
+
+    /// Everything before this was dealt with.
+    pub(crate) fn answered(&self) -> Offset {
+        Offset(self.answered.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn answered_to(&self, offset: Offset) {
+        self.answered.fetch_max(offset.0, Ordering::AcqRel);
+    }
+
+    /// Has the session attended for as long as the guard lives.
+    pub(crate) fn awake(self: &Arc<Self>, shared: &Arc<Shared>, handle: &Arc<Handle>) -> Awake {
+        self.wanted.send_modify(|wanted| *wanted += 1);
+        let guard = Awake(Arc::clone(self));
+        self.attend(shared, handle);
+        guard
+    }
+
+    /// Starts the attendant where there is none. Returns the way to it.
+    pub(crate) fn attend(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        handle: &Arc<Handle>,
+    ) -> mpsc::Sender<Request> {
+        let mut at_work = self.at_work();
+        if let Some(attendant) = at_work.attendant.as_ref().filter(|sender| !sender.is_closed()) {
+            return attendant.clone();
+        }
+        let (sender, requests) = mpsc::channel(MAX_QUEUED_REQUESTS);
+        at_work.attendant = Some(sender.clone());
+        observer::spawn(shared, handle, self, requests);
+        sender
+    }
+
+    /// Whether an attendant is at work.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.at_work().attendant.as_ref().is_some_and(|sender| !sender.is_closed())
+    }
+
+    /// Lets the attendant go, unless something is wanted of it just now.
+    pub(crate) fn retire(&self, requests: &mut mpsc::Receiver<Request>) -> bool {
+        let mut at_work = self.at_work();
+        if *self.wanted.borrow() > 0 || !requests.is_empty() || !lock(&self.told).is_empty() {
+            return false;
+        }
+        requests.close();
+        at_work.attendant = None;
+        true
+    }
+
+    /// Starts the courier where there is none.
+    pub(crate) fn dispatch(self: &Arc<Self>, shared: &Arc<Shared>, handle: &Arc<Handle>) {
+        if !std::mem::replace(&mut self.at_work().courier, true) {
+            courier::spawn(shared, handle, self);
+        }
+    }
+
+    /// Lets the courier go, unless there is a message for it.
+    pub(crate) fn dismiss(&self) -> bool {
+        let mut at_work = self.at_work();
+        let more = self.with_queue(|queue| Ok(queue.first().is_some())).unwrap_or(false);
+        at_work.courier = more;
+        !more
+    }
+
+    /// Lets the courier go though messages wait: the engine is closing, or a fault came in between.
+    pub(crate) fn abandon(&self) {
+        self.at_work().courier = false;
+    }
+
+    /// Puts a message into the queue, on disk.
+    pub(crate) fn accept(&self, text: String, manner: Manner) -> Result<Receipt> {
+        let receipt = self.with_queue(|queue| queue.accept(text, manner))?;
+        self.receipts.send_modify(|count| *count += 1);
+        Ok(receipt)
+    }
+
+    pub(crate) fn first(&self) -> Result<Option<Entry>> {
+        self.with_queue(|queue| Ok(queue.first()))
+    }
+
+    pub(crate) fn receipt(&self, id: &str) -> Result<Option<Receipt>> {
+        self.with_queue(|queue| Ok(queue.entry(id).map(|entry| entry.receipt.clone())))
+    }
+
+    pub(crate) fn entry(&self, id: &str) -> Result<Option<Entry>> {
+        self.with_queue(|queue| Ok(queue.entry(id).cloned()))
+    }
+
+    pub(crate) fn all_receipts(&self) -> Result<Vec<Receipt>> {
+        if !self.messages.exists() {
+            return Ok(Vec::new());
+        }
+        self.with_queue(|queue| Ok(queue.receipts()))
+    }
+
+    pub(crate) fn intend(&self, id: &str, intent: Intent) -> Result<()> {
+        self.with_queue(|queue| queue.intend(id, intent))
+    }
+
+    /// Moves a message on, tells its readers, and makes it an event.
+    pub(crate) fn step(&self, id: &str, status: Progress, evidence: String, facts: Facts) -> Result<Receipt> {
+        let receipt = self.with_queue(|queue| Ok(queue.step(id, status, evidence, facts)))?;
+        self.receipts.send_modify(|count| *count += 1);
+        let data = json!({
+            "id": receipt.id, "status": receipt.status, "evidence": receipt.evidence, "attempts": receipt.attempts,
+        });
+        self.note("engine", "message", data);
+        Ok(receipt)
+    }
+
+    /// Makes an event of something.
+    pub(crate) fn note(&self, source: &str, kind: &str, data: Value) {
+        match self.events.add(self.answered(), source, kind, data) {
+            Ok(_) => {}
+            // What comes after the end, as the receipt of a message that nobody will read, is found elsewhere.
+            Err(failure) if failure.code == Code::Ended => {
+                tracing::debug!(kind, "an event came after the end of its session");
+            }
+            Err(failure) => tracing::warn!(%failure, kind, "an event is lost"),
+        }
+    }
+
+    /// Whether somebody still makes events of what the session did.
+    pub(crate) fn is_at_work(&self) -> bool {
+        let at_work = self.at_work();
+        at_work.courier || at_work.attendant.as_ref().is_some_and(|sender| !sender.is_closed())
+    }
+
+    /// We have typed: what was typed until now is not somebody else's.
+    pub(crate) fn typed_now(&self) {
+        *lock(&self.typed) = now();
+    }
+
+    /// A message was taken: what looks idle is so no longer, until the turn has shown or does not come.
+    ///
+    /// Whether it is still to come: a turn that was seen since the key was pressed is not waited for again.
+    pub(crate) fn expect_turn(&self, pressed: Instant) -> bool {
+        if lock(&self.turned).is_some_and(|at| at >= pressed) {
+            return false;
+        }
+        *lock(&self.expected) = Some(Instant::now() + EXPECTED_TURN_TIMEOUT);
+        self.tidings.notify_one();
+        true
+    }
+
+    /// A turn is over, by what the agent itself says. Where its beginning was not told with it (`whole`), it may be the
+    /// turn before, of which it says so this late.
+    pub(crate) fn turn_over(&self, whole: bool) {
+        let late = Duration::from_millis(400);
+        let ours = |until: &mut Instant| whole || *until + late <= Instant::now() + EXPECTED_TURN_TIMEOUT;
+        let over = lock(&self.expected).take_if(ours);
+        if over.is_some() {
+            self.tidings.notify_one();
+        }
+    }
+
+    /// Whether a turn is expected; not any more once it has been seen.
+    pub(crate) fn expects_turn(&self, seen: bool) -> Option<Instant> {
+        if seen {
+            *lock(&self.turned) = Some(Instant::now());
+        }
+        let mut expected = lock(&self.expected);
+        expected.take_if(|until| seen || Instant::now() >= *until);
+        *expected
+    }
+
+    /// The prompt that the agent said began a turn after a moment.
+    pub(crate) fn prompted(&self, after: Millis) -> Option<String> {
+        lock(&self.prompt).as_ref().filter(|(at, _)| *at >= after).map(|(_, prompt)| prompt.clone())
+    }
+
+    fn with_queue<T>(&self, work: impl FnOnce(&mut Queue) -> Result<T>) -> Result<T> {
+        let mut queue = lock(&self.queue);
+        if queue.is_none() {
+            let id = self.messages.parent().and_then(|dir| dir.file_name()).and_then(|name| name.to_str());
+            let id = id.and_then(|id| id.parse().ok()).ok_or_else(|| {
+                Failure::new(wharf_model::Code::Internal, "a session's directory is not named by its id")
+            })?;
+            *queue = Some(Queue::open(&self.messages, &id)?);
+        }
+        work(queue.as_mut().expect("it was just opened"))
+    }
+
+    fn at_work(&self) -> MutexGuard<'_, AtWork> {
+        lock(&self.at_work)
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

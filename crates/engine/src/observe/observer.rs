@@ -1,0 +1,424 @@
+//! Runs the task that watches one session: reads its log, feeds its screen, decides its state.
+
+mod agent_output;
+mod publish;
+mod terminal_replies;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
+use wharf_agents::StreamJson;
+use wharf_backend::{Connection, Output, OutputChunk, Status, Stream};
+use wharf_model::{Home, Offset, Report, Size};
+
+use crate::instance::catch_panic::Guarded;
+use crate::instance::shared::Shared;
+use crate::observe::agent_record::Record;
+use crate::observe::judge::Judge;
+use crate::observe::observed::Attention;
+use crate::observe::observer::terminal_replies::Owed;
+use crate::observe::prompt::Prompt;
+use crate::observe::request::Request;
+use crate::observe::seen::Foreground;
+use crate::observe::view::View;
+use crate::output::read::{Following, log_end};
+use crate::session::handle::Handle;
+
+/// How long after the last output an agent's attendant that nobody needs goes to sleep.
+const AGENT_SLEEP_DELAY: Duration = Duration::from_secs(20);
+/// How long one stays that nobody needs where the command is no agent, whatever it prints.
+const OTHER_SLEEP_DELAY: Duration = Duration::from_millis(300);
+/// How long after a little output the next is left to gather: somebody who types sees each key come back.
+const GATHER_TIME: Duration = Duration::from_millis(5);
+/// How long whoever asks waits for the screen to be that of now.
+const CATCH_UP_TIMEOUT: Duration = Duration::from_millis(200);
+/// What is more than a little.
+const SMALL_OUTPUT_LEN: usize = 4 << 10;
+/// How soon a log that cannot be read is looked at again for somebody who waits.
+const LOG_RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// How often what is seen is published while much happens.
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(10);
+/// How often who owns the terminal is looked at while somebody wants to know.
+const FOREGROUND_POLL_INTERVAL: Duration = Duration::from_millis(120);
+/// How far an attendant may be behind before it goes on near the end: nobody reads a flood.
+const MAX_BACKLOG_LEN: u64 = 8 << 20;
+/// How long the screen is fed before other sessions have their turn.
+const FEED_TIME: Duration = Duration::from_millis(2);
+/// How many cells a piece of output may change if each of its bytes changes all of them, and so how long the piece is.
+const MAX_CELLS_PER_PIECE: usize = 16 << 20;
+const MAX_PIECE_LEN: usize = 64 << 10;
+const MIN_PIECE_LEN: usize = 16;
+/// How long a session must look idle before it counts as idle.
+const IDLE_STABLE_TIME: Duration = Duration::from_millis(300);
+
+/// Starts the attendant of a session.
+pub(crate) fn spawn(
+    shared: &Arc<Shared>,
+    handle: &Arc<Handle>,
+    attention: &Arc<Attention>,
+    requests: mpsc::Receiver<Request>,
+) {
+    let (shared, handle, attention) = (Arc::clone(shared), Arc::clone(handle), Arc::clone(attention));
+    attention.unseen.send_replace(None);
+    tokio::spawn(async move {
+        shared.tap.leave(&handle.id);
+        let id = handle.id.clone();
+        let attendant = Attendant::new(&shared, &handle, &attention);
+        if let Err(panic) = Guarded::new(attendant.run(requests)).await {
+            tracing::error!(session = %id, panic, "a session's attendant failed");
+        }
+        // Nobody shall act on what is not looked at any more.
+        attention.seen.send_replace(None);
+        if !handle.is_over() && !*shared.closing.borrow() {
+            let agent = attention.profile().attend;
+            shared.tap.watch(&shared, &handle, agent, attention.answered());
+            if attention.unseen.borrow().is_some() {
+                // A log that cannot be read now is not looked at again and again.
+                tokio::select! {
+                    () = shared.closed() => return,
+                    () = tokio::time::sleep(LOG_RETRY_INTERVAL) => {}
+                }
+            }
+            // What came between the last look and the watch would wake nobody.
+            let end = log_end(&shared.home.session(&id).join(Home::LOG)).unwrap_or_default();
+            if end > attention.answered() || *attention.wanted.borrow() > 0 {
+                attention.attend(&shared, &handle);
+            }
+        }
+    });
+}
+
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+struct Attendant {
+    shared: Arc<Shared>,
+    handle: Arc<Handle>,
+    attention: Arc<Attention>,
+    dir: PathBuf,
+    tty: bool,
+    /// Whether the questions of applications are ours to answer.
+    answers: bool,
+    judge: Judge,
+    connection: Option<Arc<dyn Connection>>,
+    status: Status,
+    foreground: Option<Foreground>,
+    /// Whether it was seen to wait for input.
+    has_read: bool,
+    /// Whether a child of it has had the terminal since the last prompt.
+    lent: bool,
+    /// When something was last printed.
+    stirred: Instant,
+    /// When somebody last needed it.
+    needed: Instant,
+    title: String,
+    prompt: Prompt,
+    /// Whether anything was published yet.
+    seen: bool,
+    /// Whether a turn showed since the last look, however short it was.
+    turned: bool,
+    /// What the terminal has been asked and has not answered.
+    owed: Option<Owed>,
+    /// What the agent writes down by itself.
+    record: Option<Record>,
+    /// What the agent prints instead of a screen.
+    stream: Option<StreamJson>,
+}
+
+impl Attendant {
+    fn new(shared: &Arc<Shared>, handle: &Arc<Handle>, attention: &Arc<Attention>) -> Self {
+        let session = handle.session();
+        let first = Report {
+            state: session.state,
+            source: session.source,
+            since: session.since,
+            evidence: session.evidence.clone().unwrap_or_default(),
+        };
+        Self {
+            dir: shared.home.session(&handle.id),
+            shared: Arc::clone(shared),
+            handle: Arc::clone(handle),
+            attention: Arc::clone(attention),
+            tty: session.tty,
+            // A guest's questions were asked of somebody else's terminal, and what it printed before comes once more.
+            answers: session.guest.is_none()
+                && shared.backend(&session.backend).is_ok_and(|backend| !backend.capabilities().answers),
+            judge: Judge::new(first, IDLE_STABLE_TIME),
+            connection: None,
+            status: Status::default(),
+            foreground: None,
+            has_read: false,
+            lent: false,
+            stirred: Instant::now(),
+            needed: Instant::now(),
+            title: String::new(),
+            prompt: Prompt::default(),
+            seen: false,
+            turned: false,
+            owed: None,
+            record: None,
+            stream: None,
+        }
+    }
+
+    async fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+        let shared = Arc::clone(&self.shared);
+        let closed = shared.closed();
+        tokio::pin!(closed);
+        let mut changes = self.handle.watch();
+        let Some(mut view) = self.build().await else { return };
+        if view.offset < self.attention.answered() {
+            // The log is shorter than what was dealt with: it was lost or cut under us.
+            view.offset = log_end(&self.dir.join(Home::LOG)).unwrap_or(view.offset);
+        }
+        self.listen().await;
+        let mut output = Following::new(&self.shared, &self.handle, view.offset);
+        let mut statuses = self.connect();
+        self.resized(&mut view);
+        let (mut publish, mut again, mut over) = (Some(Instant::now()), None::<Instant>, false);
+        let mut gather = None::<Instant>;
+        loop {
+            let wanted = *self.attention.wanted.borrow() > 0;
+            if wanted {
+                self.needed = Instant::now();
+            }
+            let busy = wanted || self.stirred.elapsed() < Duration::from_secs(3);
+            let tick = busy.then(|| Instant::now() + FOREGROUND_POLL_INTERVAL);
+            let record = self.record.as_ref().filter(|_| busy).map(Record::due);
+            let sleep = self.sleep_at();
+            gather = gather.filter(|until| Instant::now() < *until);
+            let owed = self.owed.as_ref().map(Owed::due);
+            let due = [
+                publish,
+                again,
+                tick,
+                record,
+                gather,
+                owed,
+                Some(sleep.max(Instant::now() + PUBLISH_INTERVAL)),
+            ]
+            .into_iter()
+            .flatten()
+            .min();
+            let timer = tokio::time::sleep_until(due.expect("sleep is always there").into());
+            tokio::select! {
+                biased;
+                () = &mut closed => break,
+                Some(request) = requests.recv() => {
+                    self.needed = Instant::now();
+                    if let Some(statuses) = &mut statuses {
+                        self.status = statuses.borrow_and_update().clone();
+                    }
+                    if !over {
+                        self.catch_up(&mut view, &mut output).await;
+                    }
+                    // A program may answer a change of its size with nothing.
+                    self.resized(&mut view);
+                    Self::answer(&mut view, request);
+                }
+                () = self.attention.tidings.notified() => self.tidings(),
+                changed = changes.changed() => {
+                    if changed.is_err() {
+                        break;
+                    }
+                    changes.mark_unchanged();
+                    statuses = self.connect();
+                    self.resized(&mut view);
+                }
+                changed = changed(&mut statuses), if statuses.is_some() => {
+                    match (changed, &mut statuses) {
+                        (true, Some(statuses)) => self.status = statuses.borrow_and_update().clone(),
+                        _ => statuses = None,
+                    }
+                    self.resized(&mut view);
+                }
+                chunk = output.next(), if !over && gather.is_none() => match chunk {
+                    Ok(Some(chunk)) => {
+                        let little = matches!(&chunk, OutputChunk::Data { bytes, .. } if bytes.len() < SMALL_OUTPUT_LEN);
+                        gather = little.then(|| Instant::now() + GATHER_TIME);
+                        self.take(&mut view, chunk, &mut output).await;
+                        // Others have work too.
+                        tokio::task::yield_now().await;
+                    }
+                    Ok(None) => over = true,
+                    Err(failure) => {
+                        tracing::warn!(session = %self.handle.id, %failure, "a session's output cannot be read");
+                        break;
+                    }
+                },
+                () = timer => {
+                    self.pay(view.offset).await;
+                    let idle = Instant::now() >= sleep && publish.is_none() && again.is_none();
+                    if idle && self.attention.retire(&mut requests) {
+                        break;
+                    }
+                }
+            }
+            // A burst is published at its end, or now and then.
+            let at = Instant::now();
+            if publish.is_none_or(|due| at >= due) {
+                again = self.publish(&view);
+                publish = None;
+            }
+            if publish.is_none() && view.offset > self.attention.answered() {
+                publish = Some(at + PUBLISH_INTERVAL);
+            }
+            self.attention.answered_to(view.offset);
+            self.read_record().await;
+            if over && requests.is_empty() {
+                break;
+            }
+        }
+        self.stream_ended(view.offset);
+        self.record_ended().await;
+        // What is over is read from its log; and it may be removed just now.
+        if !self.handle.is_over() {
+            view.checkpoint(&self.dir);
+        }
+        requests.close();
+        while let Some(request) = requests.recv().await {
+            Self::answer(&mut view, request);
+        }
+    }
+
+    /// When it may go, where nobody needs it.
+    fn sleep_at(&self) -> Instant {
+        if self.attention.profile().attend {
+            self.stirred + AGENT_SLEEP_DELAY
+        } else {
+            self.needed + OTHER_SLEEP_DELAY
+        }
+    }
+
+    /// Builds the screen beside everything else: a log may be long.
+    async fn build(&mut self) -> Option<View> {
+        let (dir, size, pipes) = (self.dir.clone(), self.handle.session().size, !self.tty);
+        // What was not dealt with yet is read as it comes, for its questions and signals.
+        let to = self.attention.answered();
+        let built = tokio::task::spawn_blocking(move || View::build(&dir, size, pipes, to)).await;
+        match built {
+            Ok(Ok(view)) => Some(view),
+            Ok(Err(failure)) => {
+                tracing::warn!(session = %self.handle.id, %failure, "a session's screen cannot be built");
+                self.attention.unseen.send_replace(Some(failure));
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Follows the connection that there is now.
+    fn connect(&mut self) -> Option<watch::Receiver<Status>> {
+        self.connection = self.handle.ways().connection.clone();
+        let status = self.connection.as_ref()?.status();
+        self.status = status.borrow().clone();
+        Some(status)
+    }
+
+    fn resized(&self, view: &mut View) {
+        if self.tty && self.connection.is_some() {
+            view.resize(self.status.size);
+        }
+    }
+
+    async fn take(&mut self, view: &mut View, chunk: OutputChunk, output: &mut Following) {
+        self.stirred = Instant::now();
+        self.resized(view);
+        match chunk {
+            OutputChunk::Gap { from, to } => {
+                self.attention.note("engine", "gap", json!({ "from": from, "to": to }));
+                view.offset = to;
+            }
+            OutputChunk::Data { offset, stream, bytes } => {
+                let live = offset >= self.attention.answered();
+                if live && stream == Stream::Out {
+                    self.streamed(offset, &bytes);
+                }
+                self.feed(view, offset, &bytes, live).await;
+                if bytes.len() >= SMALL_OUTPUT_LEN {
+                    self.skip_flood(view, output);
+                }
+            }
+        }
+        self.pay(view.offset).await;
+    }
+
+    /// Feeds the screen in turns. A few bytes can change every cell of a large screen, and other sessions wait meanwhile.
+    async fn feed(&mut self, view: &mut View, offset: Offset, bytes: &[u8], live: bool) {
+        let (mut at, mut rest, mut turn) = (offset, bytes, Instant::now());
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(piece_len(view.screen.size()).min(rest.len()));
+            let news = view.feed(at, piece);
+            if live {
+                self.heard(news);
+            }
+            (at, rest) = (at + piece.len() as u64, after);
+            if !rest.is_empty() && turn.elapsed() > FEED_TIME {
+                tokio::task::yield_now().await;
+                turn = Instant::now();
+            }
+        }
+    }
+
+    /// Takes in what is in the log by now: whoever asks sees all that was printed before.
+    async fn catch_up(&mut self, view: &mut View, output: &mut Following) {
+        let end = log_end(&self.dir.join(Home::LOG)).unwrap_or_default();
+        let until = tokio::time::Instant::now() + CATCH_UP_TIMEOUT;
+        while view.offset < end {
+            match tokio::time::timeout_at(until, output.next()).await {
+                Ok(Ok(Some(chunk))) => self.take(view, chunk, output).await,
+                // The loop hears of it too, or a flood is not waited for.
+                _ => return,
+            }
+        }
+    }
+
+    /// Goes on near the end where it is far behind.
+    fn skip_flood(&self, view: &mut View, output: &mut Following) {
+        let end = log_end(&self.dir.join(Home::LOG)).unwrap_or(view.offset);
+        if end.0.saturating_sub(view.offset.0) > MAX_BACKLOG_LEN {
+            let to = Offset(end.0 - MAX_BACKLOG_LEN / 8);
+            *output = Following::new(&self.shared, &self.handle, to);
+            self.attention.note("engine", "skipped", json!({ "from": view.offset, "to": to }));
+            self.attention.answered_to(to);
+            view.offset = to;
+        }
+    }
+
+    fn answer(view: &mut View, request: Request) {
+        // Whoever went away wants no answer.
+        match request {
+            Request::Capture(what, format, reply) => drop(reply.send(view.screen.capture(what, format))),
+            Request::Since(cursor, reply) => drop(reply.send(view.since(cursor.as_deref()))),
+            Request::Repaint(reply) => drop(reply.send((view.screen.repaint(), view.offset))),
+        }
+    }
+}
+
+async fn changed(statuses: &mut Option<watch::Receiver<Status>>) -> bool {
+    match statuses {
+        Some(statuses) => statuses.changed().await.is_ok(),
+        None => std::future::pending().await,
+    }
+}
+
+/// How many bytes a screen of that size is fed at once.
+fn piece_len(size: Size) -> usize {
+    let cells = usize::from(size.cols) * usize::from(size.rows);
+    (MAX_CELLS_PER_PIECE / cells.max(1)).clamp(MIN_PIECE_LEN, MAX_PIECE_LEN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_screen_is_fed_in_small_pieces() {
+        let size = |cols, rows| Size { cols, rows };
+        assert_eq!(piece_len(size(80, 24)), 8738);
+        assert_eq!(piece_len(size(512, 512)), 64);
+        assert_eq!(piece_len(size(4096, 4096)), MIN_PIECE_LEN);
+        assert_eq!(piece_len(size(1, 1)), MAX_PIECE_LEN);
+    }
+}

@@ -1,0 +1,160 @@
+//! Defines the engine's entry for one session: its snapshot, ticket, connection and task.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use wharf_backend::Connection;
+use wharf_model::{Session, SessionId, Ticket};
+
+use crate::observe::observed::Attention;
+use crate::session::requests::Command;
+
+/// How long the last things of a session that is over may take, and how often it is looked whether they are done.
+const TASK_END_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// One session, as the engine holds it: what is known of it, and the way to its task.
+pub(crate) struct Handle {
+    pub(crate) id: SessionId,
+    session: watch::Sender<Arc<Session>>,
+    stage: AtomicU8,
+    /// How many are attached whose terminal answers what the application asks.
+    typists: AtomicU32,
+    ways: Mutex<Ways>,
+    /// Held while the session's small files are read and written again; never across an await.
+    disk: Mutex<()>,
+    /// What looking and speaking needs; absent until somebody does.
+    attention: OnceLock<Arc<Attention>>,
+}
+
+/// How to reach the session; each part is absent while there is nothing to reach.
+pub(crate) struct Ways {
+    /// The ticket without what only a start needs: variables, prompt, motd. It is small, and there are many.
+    pub(crate) ticket: Arc<Ticket>,
+    pub(crate) connection: Option<Arc<dyn Connection>>,
+    pub(crate) commands: Option<mpsc::Sender<Command>>,
+}
+
+/// Whether a session can be counted on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    /// Its first start is under way, and may still fail without a trace.
+    Launching,
+    /// It exists.
+    There,
+    /// It was taken back or removed.
+    Gone,
+}
+
+impl Handle {
+    pub(crate) fn new(session: Session, ticket: Ticket, stage: Stage) -> Arc<Self> {
+        Arc::new(Self {
+            id: session.id.clone(),
+            session: watch::Sender::new(Arc::new(session)),
+            stage: AtomicU8::new(stage as u8),
+            typists: AtomicU32::new(0),
+            ways: Mutex::new(Ways { ticket: Arc::new(ticket), connection: None, commands: None }),
+            disk: Mutex::new(()),
+            attention: OnceLock::new(),
+        })
+    }
+
+    /// What is known of it now.
+    pub(crate) fn session(&self) -> Arc<Session> {
+        Arc::clone(&self.session.borrow())
+    }
+
+    /// How many are attached whose terminal answers what the application asks.
+    pub(crate) fn typists(&self) -> u32 {
+        self.typists.load(Ordering::Acquire)
+    }
+
+    /// The same, as it is from now on. Returns what it was.
+    pub(crate) fn set_typists(&self, typists: u32) -> u32 {
+        self.typists.swap(typists, Ordering::AcqRel)
+    }
+
+    /// Follows what is known of it.
+    pub(crate) fn watch(&self) -> watch::Receiver<Arc<Session>> {
+        self.session.subscribe()
+    }
+
+    /// Changes what is known of it. Returns the new snapshot where something is new in it.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Session)) -> Option<Arc<Session>> {
+        let mut changed = None;
+        self.session.send_if_modified(|known| {
+            let mut new = Session::clone(known);
+            change(&mut new);
+            if new == **known {
+                return false;
+            }
+            if new.state != known.state {
+                if new.since == known.since {
+                    new.since = crate::instance::shared::now();
+                }
+                if (new.source, &new.evidence) == (known.source, &known.evidence) {
+                    // Whoever changes it without saying why knows it from the session's own life.
+                    (new.source, new.evidence) = (wharf_model::Source::Life, None);
+                }
+            }
+            *known = Arc::new(new);
+            changed = Some(Arc::clone(known));
+            true
+        });
+        changed
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Acquire) {
+            0 => Stage::Launching,
+            1 => Stage::There,
+            _ => Stage::Gone,
+        }
+    }
+
+    /// Moves on, and wakes those who wait for that.
+    pub(crate) fn set_stage(&self, stage: Stage) {
+        self.stage.store(stage as u8, Ordering::Release);
+        self.session.send_modify(|_| ());
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.session.borrow().state.is_over()
+    }
+
+    /// Whether a task looks after it.
+    pub(crate) fn has_task(&self) -> bool {
+        self.ways().commands.is_some()
+    }
+
+    /// Waits, not for long, until no task looks after it any more: one whose session is over has its last things to do.
+    pub(crate) async fn let_go(&self) {
+        let until = tokio::time::Instant::now() + TASK_END_TIMEOUT;
+        while self.has_task() && tokio::time::Instant::now() < until {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+
+    pub(crate) fn ways(&self) -> MutexGuard<'_, Ways> {
+        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn ticket(&self) -> Arc<Ticket> {
+        Arc::clone(&self.ways().ticket)
+    }
+
+    pub(crate) fn attention(&self) -> Option<&Arc<Attention>> {
+        self.attention.get()
+    }
+
+    pub(crate) fn attention_or(&self, make: impl FnOnce() -> Attention) -> &Arc<Attention> {
+        self.attention.get_or_init(|| Arc::new(make()))
+    }
+
+    pub(crate) fn disk(&self) -> MutexGuard<'_, ()> {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

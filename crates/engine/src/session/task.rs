@@ -1,0 +1,224 @@
+//! One task a session: it owns what happens to the session from its start to its end.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use wharf_backend::Connection;
+use wharf_model::{ExitRecord, Failure, SessionId, State, Stats, Ticket};
+
+use crate::Result;
+use crate::instance::catch_panic::Guarded;
+use crate::instance::disk;
+use crate::instance::shared::{Shared, slim};
+use crate::lifecycle::run_events::Trouble;
+pub(crate) use crate::lifecycle::start_run::{record, undo};
+use crate::output::copy_to_file::Pipe;
+use crate::session::handle::{Handle, Stage};
+use crate::session::requests::{Command, MAX_QUEUED_COMMANDS, Restarter, StopAsked};
+
+/// What a session's task does next.
+pub(crate) enum Phase {
+    /// Other sessions come first.
+    Waiting,
+    /// Its command is to be started.
+    Launch(Box<Launching>),
+    /// It is to be found again.
+    Adopt,
+    /// Its command runs.
+    Live(Arc<dyn Connection>, bool),
+    /// Its command ended and is started again after a while.
+    Rest(Box<ExitRecord>),
+    /// It is over.
+    Over(Box<ExitRecord>, State),
+    /// There is nothing more to do here.
+    Leave,
+}
+
+/// Which start it is; that decides what a failure undoes.
+pub(crate) enum Launching {
+    /// The first: a failure leaves nothing.
+    First { ticket: Ticket, displaced: Option<SessionId>, reply: oneshot::Sender<Result<()>> },
+    /// The first, after a wait for others: a failure ends the session.
+    Waited { ticket: Ticket },
+    /// Another: a failure leaves what was there before.
+    Again { ended: ExitRecord, restarters: Vec<Restarter> },
+}
+
+pub(crate) struct Task {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) handle: Arc<Handle>,
+    pub(crate) commands: mpsc::Receiver<Command>,
+    /// Restarts in a row.
+    pub(crate) attempts: u32,
+    /// Connections in a row that broke as soon as they were there.
+    pub(crate) brief: u32,
+    /// Whether somebody asked for the end of this run.
+    pub(crate) asked: bool,
+    /// Whether its holder was asked something and does not answer.
+    pub(crate) silent: bool,
+    /// What befell this run, as far as it was told.
+    pub(crate) told: Trouble,
+    /// Stops that wait to be carried out until the session is found.
+    pub(crate) stops: Vec<StopAsked>,
+    /// Stops that are being carried out, each by the job of its number.
+    pub(crate) stopping: Vec<(u64, StopAsked)>,
+    /// Who waits for the session to be started again.
+    pub(crate) restarters: Vec<Restarter>,
+    pub(crate) jobs: JoinSet<Done>,
+    pub(crate) job: u64,
+    pub(crate) pipe: Option<Pipe>,
+}
+
+/// What a job of a live session brought.
+pub(crate) enum Done {
+    Stopped(u64, Result<ExitRecord>),
+    Looked(Option<Stats>),
+}
+
+/// Starts the task of a session that has none. Returns false where it has one.
+pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, phase: Phase, attempts: u32) -> bool {
+    let (sender, mut commands) = mpsc::channel(MAX_QUEUED_COMMANDS);
+    {
+        let mut ways = handle.ways();
+        if ways.commands.is_some() {
+            return false;
+        }
+        ways.commands = Some(sender);
+    }
+    let (shared, handle) = (Arc::clone(shared), Arc::clone(handle));
+    let counted = Counted::new(&shared.tasks);
+    tokio::spawn(async move {
+        let _counted = counted;
+        let mut phase = phase;
+        loop {
+            let task = Task::new(&shared, &handle, commands, attempts);
+            let Err(panic) = Guarded::new(task.run(phase)).await else { return };
+            tracing::error!(session = %handle.id, panic, "a session's task failed; the session is looked for again");
+            let (sender, fresh) = mpsc::channel(MAX_QUEUED_COMMANDS);
+            commands = fresh;
+            phase = recover(&shared, &handle, sender);
+            if matches!(phase, Phase::Leave) {
+                return;
+            }
+            tokio::select! {
+                () = shared.closed() => return,
+                () = tokio::time::sleep(shared.timeouts.retry.0) => {}
+            }
+        }
+    });
+    true
+}
+
+/// After a panic nothing is known but what is on disk.
+fn recover(shared: &Arc<Shared>, handle: &Arc<Handle>, sender: mpsc::Sender<Command>) -> Phase {
+    {
+        let mut ways = handle.ways();
+        ways.commands = Some(sender);
+        ways.connection = None;
+    }
+    let found = disk::ticket(&shared.home.session(&handle.id));
+    match found {
+        Ok(Some(ticket)) => {
+            handle.ways().ticket = Arc::new(slim(ticket));
+            handle.set_stage(Stage::There);
+        }
+        Ok(None) if handle.stage() == Stage::Launching => {
+            undo(shared, handle, None);
+            return Phase::Leave;
+        }
+        Ok(None) | Err(_) => {}
+    }
+    shared.update(handle, |session| {
+        session.state = State::Unknown;
+        session.detail = Some("its supervision failed and begins anew".to_owned());
+    });
+    Phase::Adopt
+}
+
+impl Task {
+    fn new(
+        shared: &Arc<Shared>,
+        handle: &Arc<Handle>,
+        commands: mpsc::Receiver<Command>,
+        attempts: u32,
+    ) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            handle: Arc::clone(handle),
+            commands,
+            attempts,
+            brief: 0,
+            asked: false,
+            silent: false,
+            told: Trouble::default(),
+            stops: Vec::new(),
+            stopping: Vec::new(),
+            restarters: Vec::new(),
+            jobs: JoinSet::new(),
+            job: 0,
+            pipe: None,
+        }
+    }
+
+    async fn run(mut self, mut phase: Phase) {
+        loop {
+            // Boxed, so that an idle session's task is as large as the phase that it is in.
+            phase = match phase {
+                Phase::Waiting => Box::pin(self.waiting()).await,
+                Phase::Launch(launching) => Box::pin(self.launch(*launching)).await,
+                Phase::Adopt => Box::pin(self.adopt()).await,
+                Phase::Live(connection, found) => Box::pin(self.live(connection, found)).await,
+                Phase::Rest(ended) => Box::pin(self.rest(*ended)).await,
+                Phase::Over(exit, state) => Box::pin(self.finish(*exit, state)).await,
+                Phase::Leave => return,
+            };
+        }
+    }
+
+    /// Takes note of a stop that is carried out now.
+    pub(crate) fn note(&mut self, stop: StopAsked) -> u64 {
+        self.asked = true;
+        self.job += 1;
+        self.stopping.push((self.job, stop));
+        self.job
+    }
+
+    /// Tells everybody who waits for the end how it was.
+    pub(crate) fn answer(&mut self, exit: &ExitRecord) {
+        self.reply_to_stops(&Ok(exit.clone()));
+    }
+
+    pub(crate) fn reply_to_stops(&mut self, answer: &Result<ExitRecord>) {
+        let stopping = self.stopping.drain(..).map(|(_, stop)| stop);
+        for reply in stopping.chain(self.stops.drain(..)).filter_map(|stop| stop.reply) {
+            // Whoever went away wants no answer.
+            let _ = reply.send(answer.clone());
+        }
+    }
+
+    /// Tells everybody who waits for an end or another run that there is none now.
+    pub(crate) fn refuse(&mut self, failure: &Failure) {
+        self.reply_to_stops(&Err(failure.clone()));
+        for restarter in self.restarters.drain(..) {
+            let _ = restarter.reply.send(Err(failure.clone()));
+        }
+        self.asked = false;
+    }
+}
+
+/// Counts tasks, so that closing can wait for them.
+struct Counted(watch::Sender<usize>);
+
+impl Counted {
+    fn new(tasks: &watch::Sender<usize>) -> Self {
+        tasks.send_modify(|tasks| *tasks += 1);
+        Self(tasks.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.send_modify(|tasks| *tasks -= 1);
+    }
+}
