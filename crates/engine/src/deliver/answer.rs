@@ -10,7 +10,7 @@ use crate::Result;
 use crate::deliver::messages::Answer;
 use crate::deliver::typing::Typist;
 use crate::instance::shared::Shared;
-use crate::observe::observed::{Attention, lock};
+use crate::observe::observed::{Observed, lock};
 use crate::observe::seen::Seen;
 use crate::session::handle::Handle;
 
@@ -49,11 +49,11 @@ pub(crate) fn question(found: wharf_agents::Question) -> Question {
 pub(crate) fn at_start(
     shared: &Arc<Shared>,
     handle: &Arc<Handle>,
-    attention: &Arc<Attention>,
+    observed: &Arc<Observed>,
     question: Question,
     index: usize,
 ) {
-    let mut typist = Typist::new(shared, handle, attention);
+    let mut typist = Typist::new(shared, handle, observed);
     tokio::spawn(async move {
         let id = typist.handle.id.clone();
         let answered = tokio::time::timeout(STARTUP_TIMEOUT, typist.answer_at_start(&question, index)).await;
@@ -68,21 +68,21 @@ pub(crate) fn at_start(
 impl Typist {
     /// Takes a choice of exactly this dialog, if it is still the one that stands there.
     async fn answer_at_start(&mut self, question: &Question, index: usize) -> Result<()> {
-        let attention = Arc::clone(&self.attention);
-        let _pen = attention.pen.lock().await;
+        let observed = Arc::clone(&self.observed);
+        let _input_lock = observed.input_lock.lock().await;
         let seen = self.still(QUESTION_STABLE_TIME, Instant::now() + Duration::from_secs(5)).await?;
         let stands = seen.is_some_and(|seen| seen.question.as_ref() == Some(question));
         let Some(choice) = question.choices.get(index).filter(|_| stands) else { return Ok(()) };
         self.press(&choice.keys).await?;
         let data = json!({ "question": question, "choice": choice.label });
-        attention.note("engine", "startup.answered", data);
+        observed.add_event("engine", "startup.answered", data);
         Ok(())
     }
 
     /// Answers the question that stands on the screen, and sees it go.
     pub(crate) async fn answer(&mut self, answer: &Answer, within: Duration) -> Result<Answered> {
-        let attention = Arc::clone(&self.attention);
-        let _pen = attention.pen.lock().await;
+        let observed = Arc::clone(&self.observed);
+        let _input_lock = observed.input_lock.lock().await;
         let deadline = Instant::now() + within;
         let mut seen = self.look().await?;
         if seen.report.state == State::Asking && seen.question.is_none() {
@@ -113,8 +113,8 @@ impl Typist {
             }
             // What nothing gives up was never begun: it is the program's own prompt, and only looks like another.
             Ok(None) if gives_up => {
-                *lock(&attention.main_prompt) = Some(self.look().await?.before_cursor());
-                attention.tidings.notify_one();
+                *lock(&observed.main_prompt) = Some(self.look().await?.before_cursor());
+                observed.wake.notify_one();
                 let known = |now: &Seen| now.report.state != State::Asking;
                 let settles = Instant::now() + STATE_TIMEOUT;
                 self.until(settles, known).await?.unwrap_or(seen).report.clone()
@@ -128,7 +128,7 @@ impl Typist {
             Err(failure) => return Err(failure),
         };
         let data = json!({ "question": question, "choice": choice.label, "kind": choice.kind });
-        attention.note("engine", "permission.answered", data);
+        observed.add_event("engine", "permission.answered", data);
         Ok(Answered { question, choice: choice.label, report })
     }
 

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant, SystemTime};
 use wharf_model::{Code, Failure, Message, Progress, State};
 
 use crate::Result;
-use crate::deliver::proof::{Place, Proof};
+use crate::deliver::proof::{ComposerMatch, Proof};
 use crate::deliver::queue::{Entry, Facts, Intent};
 use crate::deliver::typing::Typist;
-use crate::instance::catch_panic::Guarded;
+use crate::instance::catch_panic::CatchPanic;
 use crate::instance::shared::Shared;
-use crate::observe::observed::Attention;
+use crate::observe::observed::Observed;
 use crate::session::handle::Handle;
 
 /// How long the screen must be still before a text is typed.
@@ -27,31 +27,31 @@ pub(super) const SUBMIT_QUIET_TIMEOUT: Duration = Duration::from_secs(2);
 const TURN_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Starts the courier of a session: it delivers messages one after the other until none is left.
-pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, attention: &Arc<Attention>) {
-    let (shared, handle, attention) = (Arc::clone(shared), Arc::clone(handle), Arc::clone(attention));
+pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, observed: &Arc<Observed>) {
+    let (shared, handle, observed) = (Arc::clone(shared), Arc::clone(handle), Arc::clone(observed));
     tokio::spawn(async move {
         loop {
-            let entry = match attention.first() {
+            let entry = match observed.first() {
                 Ok(Some(entry)) => entry,
-                Ok(None) if attention.dismiss() => return,
+                Ok(None) if observed.release_courier() => return,
                 Ok(None) => continue,
                 Err(failure) => {
                     tracing::warn!(session = %handle.id, %failure, "a session's messages cannot be read");
-                    return attention.abandon();
+                    return observed.leave_courier();
                 }
             };
             let id = entry.receipt.id.clone();
             let courier =
-                Courier { typist: Typist::new(&shared, &handle, &attention), entry, behind_draft: false };
-            match Guarded::new(courier.deliver()).await {
+                Courier { typist: Typist::new(&shared, &handle, &observed), entry, behind_draft: false };
+            match CatchPanic::new(courier.deliver()).await {
                 Ok(Ok(())) => {}
                 // Another engine goes on with it.
-                Ok(Err(_)) if *shared.closing.borrow() => return attention.abandon(),
-                Ok(Err(failure)) => end(&attention, &id, &failure),
+                Ok(Err(_)) if *shared.closing.borrow() => return observed.leave_courier(),
+                Ok(Err(failure)) => end(&observed, &id, &failure),
                 Err(panic) => {
                     tracing::error!(session = %handle.id, panic, "the delivery of a message failed");
                     end(
-                        &attention,
+                        &observed,
                         &id,
                         &Failure::new(Code::Internal, format!("the delivery failed: {panic}")),
                     );
@@ -62,8 +62,8 @@ pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, attention: &Arc<
 }
 
 /// Ends a message that cannot be delivered. What may have been typed is not said to be refused.
-fn end(attention: &Attention, id: &str, failure: &Failure) {
-    let touched = attention.entry(id).ok().flatten().is_some_and(|entry| entry.intent.is_some());
+fn end(observed: &Observed, id: &str, failure: &Failure) {
+    let touched = observed.entry(id).ok().flatten().is_some_and(|entry| entry.intent.is_some());
     let status = match failure.code {
         _ if touched => Progress::Unconfirmed,
         Code::Expired => Progress::Expired,
@@ -71,7 +71,7 @@ fn end(attention: &Attention, id: &str, failure: &Failure) {
     };
     let code = Some(if touched { Code::Unconfirmed } else { failure.code });
     let facts = Facts { code, hint: failure.hint.clone(), ..Facts::default() };
-    if let Err(failure) = attention.step(id, status, failure.message.clone(), facts) {
+    if let Err(failure) = observed.step(id, status, failure.message.clone(), facts) {
         tracing::warn!(id, %failure, "the end of a message is not known");
     }
 }
@@ -87,21 +87,21 @@ pub(super) struct Courier {
 impl Courier {
     async fn deliver(mut self) -> Result<()> {
         let Some(message) = self.entry.message.clone() else { return Ok(()) };
-        let attention = Arc::clone(&self.typist.attention);
+        let observed = Arc::clone(&self.typist.observed);
         if self.entry.intent.is_some() {
             return self.resume(&message).await;
         }
-        let prepared = attention.profile().prepare(&message.text, message.manner.raw)?;
+        let prepared = observed.profile().prepare(&message.text, message.manner.raw)?;
         loop {
             let _ = self.ready(&message).await?;
-            let pen = attention.pen.lock().await;
-            // Somebody else may have typed while the pen was waited for.
+            let input_lock = observed.input_lock.lock().await;
+            // Somebody else may have typed while this waited for the input lock.
             let seen = self.typist.look().await?;
             if self.obstacle(&message, &seen).await.is_some() {
-                drop(pen);
+                drop(input_lock);
                 continue;
             }
-            if attention.entry(&message.id)?.is_none_or(|entry| entry.receipt.status.is_over()) {
+            if observed.entry(&message.id)?.is_none_or(|entry| entry.receipt.status.is_over()) {
                 return Ok(());
             }
             let seen = match self.draft(&seen).await {
@@ -115,25 +115,25 @@ impl Courier {
             self.write(&message, &prepared, &seen, &proof).await?;
             if message.manner.no_submit {
                 let evidence = "it stands in the composer; it was not submitted, as asked".to_owned();
-                attention.step(&message.id, Progress::Confirmed, evidence, Facts::default())?;
+                observed.step(&message.id, Progress::Confirmed, evidence, Facts::default())?;
                 return Ok(());
             }
             self.submit(&message, &prepared.presses_before_submit, &mut proof).await?;
-            drop(pen);
+            drop(input_lock);
             return self.taken_up().await;
         }
     }
 
     /// Goes on with a message that an engine before this one had begun. What cannot be known is said to be unknown.
     async fn resume(&mut self, message: &Message) -> Result<()> {
-        let attention = Arc::clone(&self.typist.attention);
-        let _pen = attention.pen.lock().await;
+        let observed = Arc::clone(&self.typist.observed);
+        let _input_lock = observed.input_lock.lock().await;
         let unknown = |why: &str| {
             Failure::new(Code::Unconfirmed, format!("the daemon ended while it was delivered: {why}"))
                 .hint("`wharf capture` shows the screen; it is not sent again")
         };
         let since = SystemTime::UNIX_EPOCH + Duration::from_millis(message.created.0.saturating_sub(1_000));
-        let text = attention.profile().prepare(&message.text, message.manner.raw)?.text;
+        let text = observed.profile().prepare(&message.text, message.manner.raw)?.text;
         let mut proof = Proof::begin(&self.typist, &text, since).await;
         self.typist.read().await?;
         let seen = self.typist.still(TYPING_QUIET_TIME, Instant::now() + TYPING_QUIET_TIMEOUT).await?;
@@ -142,34 +142,36 @@ impl Courier {
             None => self.typist.look().await?,
         };
         if let Some(evidence) = proof.recorded().await {
-            attention.step(&message.id, Progress::Confirmed, evidence, Facts::default())?;
+            observed.step(&message.id, Progress::Confirmed, evidence, Facts::default())?;
             return Ok(());
         }
         // Where there is no composer to read, the end of the text before the cursor is the end of one write: all of it.
         let whole = match &seen.composer {
             Some(composer) => proof.is_all(&composer.text),
-            None => proof.place(&seen) == Place::There,
+            None => proof.composer_match(&seen) == ComposerMatch::Present,
         };
-        match (self.entry.intent, proof.place(&seen)) {
+        match (self.entry.intent, proof.composer_match(&seen)) {
             // All of it stands there, and nobody else would have put it there.
-            (_, Place::There) if whole && !message.manner.no_submit => {
+            (_, ComposerMatch::Present) if whole && !message.manner.no_submit => {
                 self.submit(message, &[], &mut proof).await
             }
-            (Some(Intent::Write), Place::There) if whole => {
+            (Some(Intent::Write), ComposerMatch::Present) if whole => {
                 let evidence = "it stands in the composer; it was not submitted, as asked".to_owned();
-                attention.step(&message.id, Progress::Confirmed, evidence, Facts::default())?;
+                observed.step(&message.id, Progress::Confirmed, evidence, Facts::default())?;
                 Ok(())
             }
-            (Some(Intent::Submit), Place::Gone) if self.entry.receipt.status != Progress::Accepted => {
+            (Some(Intent::Submit), ComposerMatch::Empty)
+                if self.entry.receipt.status != Progress::Accepted =>
+            {
                 let evidence =
                     "it stood in the composer, the key was pressed, and the composer is empty".to_owned();
-                attention.step(&message.id, Progress::Confirmed, evidence, Facts::default())?;
+                observed.step(&message.id, Progress::Confirmed, evidence, Facts::default())?;
                 Ok(())
             }
-            (_, Place::There) => Err(unknown("a part of it stands in the composer")),
-            (_, Place::Gone) => Err(unknown("the composer is empty")),
-            (_, Place::Other) => Err(unknown("the composer holds something else")),
-            (_, Place::Unseen) => Err(unknown("nothing on the screen tells")),
+            (_, ComposerMatch::Present) => Err(unknown("a part of it stands in the composer")),
+            (_, ComposerMatch::Empty) => Err(unknown("the composer is empty")),
+            (_, ComposerMatch::Other) => Err(unknown("the composer holds something else")),
+            (_, ComposerMatch::NoComposer) => Err(unknown("nothing on the screen tells")),
         }
     }
 

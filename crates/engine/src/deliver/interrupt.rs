@@ -23,21 +23,21 @@ impl Typist {
             return Err(Failure::new(Code::Busy, format!("session {name} is paused, and reads no keys"))
                 .hint(format!("`wharf unpause {name}` lets it go on, `wharf stop {name}` ends it")));
         }
-        let attention = std::sync::Arc::clone(&self.attention);
-        let _pen = attention.pen.lock().await;
+        let observed = std::sync::Arc::clone(&self.observed);
+        let _input_lock = observed.input_lock.lock().await;
         let deadline = Instant::now() + within;
         let mut seen = self.look().await?;
         let unclear = |state| matches!(state, State::Starting | State::Running);
-        if attention.profile().attend && unclear(seen.report.state) {
+        if observed.profile().attend && unclear(seen.report.state) {
             let clear = deadline.min(Instant::now() + FIRST_SIGHT_TIMEOUT);
             let later = self.until(clear, |seen| !unclear(seen.report.state)).await?;
             seen = later.unwrap_or(seen);
         }
-        let keys = attention.profile().keys.interrupt.clone();
+        let keys = observed.profile().keys.interrupt.clone();
         if seen.unfinished || !matches!(seen.report.state, State::Working | State::Asking) {
             // An agent at rest has no turn to stop, and its key may end the agent itself. Any other program gets the key.
             let report = seen.report.clone();
-            if attention.profile().attend {
+            if observed.profile().attend {
                 let reason = format!("it is {}, and has no turn to stop", report.state.as_str());
                 return Ok(Interrupted { report, keys: Vec::new(), reason });
             }
@@ -50,7 +50,7 @@ impl Typist {
             let shows = deadline.min(Instant::now() + PRESS_TIMEOUT);
             let stopped = |state| !matches!(state, State::Working | State::Asking);
             if let Some(seen) = self.until(shows, |seen| stopped(seen.report.state)).await? {
-                attention.note("engine", "interrupted", serde_json::json!({ "keys": keys }));
+                observed.add_event("engine", "interrupted", serde_json::json!({ "keys": keys }));
                 let reason = format!("{} stopped its turn", keys.join(" "));
                 return Ok(Interrupted { report: seen.report.clone(), keys, reason });
             }

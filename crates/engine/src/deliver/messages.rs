@@ -13,7 +13,7 @@ use crate::deliver::proof::{RECORD, packed, transcript};
 use crate::deliver::queue::Facts;
 use crate::deliver::typing::Typist;
 use crate::instance::engine::Engine;
-use crate::observe::observed::Attention;
+use crate::observe::observed::Observed;
 use crate::session::calls::connected;
 use crate::session::handle::Handle;
 
@@ -55,29 +55,29 @@ impl Engine {
         if let Some(submit) = &manner.submit {
             wharf_model::key_bytes(submit).map_err(|error| Failure::new(Code::Invalid, error.to_string()))?;
         }
-        let attention = self.shared.attention(&handle);
-        let keeper = Arc::clone(&attention);
+        let observed = self.shared.observed(&handle);
+        let keeper = Arc::clone(&observed);
         let accepted = tokio::task::spawn_blocking(move || keeper.accept(text, manner)).await;
         let receipt = accepted.map_err(|error| Failure::new(Code::Internal, error.to_string()))??;
-        attention.dispatch(&self.shared, &handle);
+        observed.ensure_courier(&self.shared, &handle);
         Ok(receipt)
     }
 
     /// What became of a message.
     pub async fn receipt(&self, id: &str) -> Result<Receipt> {
-        let (_, attention) = self.of_message(id).await?;
-        attention.receipt(id)?.ok_or_else(|| unknown(id))
+        let (_, observed) = self.of_message(id).await?;
+        observed.receipt(id)?.ok_or_else(|| unknown(id))
     }
 
     /// Waits for a message: until it has come as far as is asked, or is over.
     pub async fn await_receipt(&self, id: &str, how: Await, within: Duration) -> Result<Receipt> {
-        let (handle, attention) = self.of_message(id).await?;
+        let (handle, observed) = self.of_message(id).await?;
         let deadline = Instant::now() + within;
-        let mut changes = attention.receipts.subscribe();
+        let mut changes = observed.receipts.subscribe();
         let mut closing = self.shared.closing.subscribe();
         let receipt = loop {
             changes.borrow_and_update();
-            let receipt = attention.receipt(id)?.ok_or_else(|| unknown(id))?;
+            let receipt = observed.receipt(id)?.ok_or_else(|| unknown(id))?;
             let far = match how {
                 Await::Accepted => true,
                 Await::Submitted => matches!(receipt.status, Progress::Submitted),
@@ -101,7 +101,7 @@ impl Engine {
             }
         };
         if how == Await::Idle && receipt.status == Progress::Confirmed {
-            self.rested(&handle, &attention, deadline).await?;
+            self.rested(&handle, &observed, deadline).await?;
         }
         Ok(receipt)
     }
@@ -109,13 +109,13 @@ impl Engine {
     /// Every message of a session that is remembered, the oldest first.
     pub async fn messages(&self, key: &str) -> Result<Vec<Receipt>> {
         let handle = self.handle(key).await?;
-        self.shared.attention(&handle).all_receipts()
+        self.shared.observed(&handle).all_receipts()
     }
 
     /// Takes a message back that was not typed yet.
     pub async fn cancel(&self, id: &str) -> Result<Receipt> {
-        let (_, attention) = self.of_message(id).await?;
-        let entry = attention.entry(id)?.ok_or_else(|| unknown(id))?;
+        let (_, observed) = self.of_message(id).await?;
+        let entry = observed.entry(id)?.ok_or_else(|| unknown(id))?;
         if entry.receipt.status.is_over() {
             return Ok(entry.receipt);
         }
@@ -124,7 +124,7 @@ impl Engine {
                 .hint("`wharf interrupt` stops the turn that it begins"));
         }
         let facts = Facts { code: Some(Code::Cancelled), ..Facts::default() };
-        attention.step(id, Progress::Cancelled, "it was taken back before it was typed".to_owned(), facts)
+        observed.step(id, Progress::Cancelled, "it was taken back before it was typed".to_owned(), facts)
     }
 
     /// Stops the agent's turn by what its profile says does that, and proves it.
@@ -152,7 +152,7 @@ impl Engine {
         let deadline = Instant::now() + within;
         let mut typist = self.typist(key).await?;
         let mut record =
-            transcript(&typist.shared, &typist.handle, &typist.attention, SystemTime::now()).await;
+            transcript(&typist.shared, &typist.handle, &typist.observed, SystemTime::now()).await;
         let sent = self.send(key, text.clone(), manner).await?;
         let receipt = self.await_receipt(&sent.id, Await::Idle, within).await?;
         if receipt.status != Progress::Confirmed {
@@ -166,12 +166,12 @@ impl Engine {
                 None => failure,
             });
         }
-        let received = packed(&typist.attention.profile().as_received(&text));
+        let received = packed(&typist.observed.profile().as_received(&text));
         let mut told = Vec::new();
         // A record is written a moment after the screen.
         let late = deadline.min(Instant::now() + RECORD_TIMEOUT);
         while let Some(mut found) = record.take() {
-            let polled = typist.attention.reads.look(RECORD, move || {
+            let polled = typist.observed.record_reads.look(RECORD, move || {
                 let told = found.poll();
                 (found, told)
             });
@@ -193,20 +193,15 @@ impl Engine {
             lines.truncate(end.unwrap_or(lines.len()));
         }
         Ok(Reply {
-            text: typist.attention.profile().answer_on(&lines, &text),
+            text: typist.observed.profile().answer_on(&lines, &text),
             source: "screen".to_owned(),
             receipt,
         })
     }
 
     /// Waits until the turn that a message began has ended.
-    async fn rested(
-        &self,
-        handle: &Arc<Handle>,
-        attention: &Arc<Attention>,
-        deadline: Instant,
-    ) -> Result<()> {
-        let mut typist = Typist::new(&self.shared, handle, attention);
+    async fn rested(&self, handle: &Arc<Handle>, observed: &Arc<Observed>, deadline: Instant) -> Result<()> {
+        let mut typist = Typist::new(&self.shared, handle, observed);
         let name = handle.session().name.clone();
         // The turn may take a moment to show.
         let begun = Instant::now() + Duration::from_millis(1_500);
@@ -229,16 +224,16 @@ impl Engine {
     pub(crate) async fn typist(&self, key: &str) -> Result<Typist> {
         let handle = self.handle(key).await?;
         connected(&handle)?;
-        let attention = self.shared.attention(&handle);
-        Ok(Typist::new(&self.shared, &handle, &attention))
+        let observed = self.shared.observed(&handle);
+        Ok(Typist::new(&self.shared, &handle, &observed))
     }
 
-    async fn of_message(&self, id: &str) -> Result<(Arc<Handle>, Arc<Attention>)> {
+    async fn of_message(&self, id: &str) -> Result<(Arc<Handle>, Arc<Observed>)> {
         let session = id.rsplit_once('.').and_then(|(session, _)| session.parse::<SessionId>().ok());
         let session = session.ok_or_else(|| unknown(id))?;
         let handle = self.handle(session.as_str()).await?;
-        let attention = self.shared.attention(&handle);
-        Ok((handle, attention))
+        let observed = self.shared.observed(&handle);
+        Ok((handle, observed))
     }
 }
 

@@ -10,7 +10,7 @@ use wharf_backend::Beside;
 use crate::deliver::typing::Typist;
 use crate::instance::disk;
 use crate::instance::shared::Shared;
-use crate::observe::observed::Attention;
+use crate::observe::observed::Observed;
 use crate::observe::seen::Seen;
 use crate::session::handle::Handle;
 
@@ -36,12 +36,12 @@ pub(crate) struct Proof {
 impl Proof {
     /// Begins to look: what the agent wrote down before is no proof.
     pub(crate) async fn begin(typist: &Typist, text: &str, since: SystemTime) -> Self {
-        let profile = &typist.attention.profile();
+        let profile = &typist.observed.profile();
         Self {
             received: packed(&profile.as_received(text)),
             packed: packed(text),
-            transcript: transcript(&typist.shared, &typist.handle, &typist.attention, since).await,
-            reads: typist.attention.reads.clone(),
+            transcript: transcript(&typist.shared, &typist.handle, &typist.observed, since).await,
+            reads: typist.observed.record_reads.clone(),
         }
     }
 
@@ -65,14 +65,14 @@ impl Proof {
     }
 
     /// What the composer says of the text.
-    pub(crate) fn place(&self, seen: &Seen) -> Place {
+    pub(crate) fn composer_match(&self, seen: &Seen) -> ComposerMatch {
         if let Some(composer) = &seen.composer {
             return if composer.empty {
-                Place::Gone
+                ComposerMatch::Empty
             } else if composer.collapsed || self.is_in(&composer.text) {
-                Place::There
+                ComposerMatch::Present
             } else {
-                Place::Other
+                ComposerMatch::Other
             };
         }
         let before = packed(&seen.before_cursor());
@@ -80,7 +80,11 @@ impl Proof {
             let count = self.packed.chars().count();
             self.packed.chars().skip(count.saturating_sub(TAIL_CHARS)).collect()
         };
-        if !tail.is_empty() && before.ends_with(&tail) { Place::There } else { Place::Unseen }
+        if !tail.is_empty() && before.ends_with(&tail) {
+            ComposerMatch::Present
+        } else {
+            ComposerMatch::NoComposer
+        }
     }
 
     /// Whether a composer shows this text, or a part of it that fits.
@@ -102,25 +106,25 @@ impl Proof {
 
 /// Where a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ComposerMatch {
     /// In the composer.
-    There,
+    Present,
     /// The composer is empty.
-    Gone,
+    Empty,
     /// The composer holds something else.
     Other,
     /// There is no composer to look at.
-    Unseen,
+    NoComposer,
 }
 
 /// Begins to follow what an agent writes down by itself.
 pub(crate) async fn transcript(
     shared: &Shared,
     handle: &Handle,
-    attention: &Attention,
+    observed: &Observed,
     since: SystemTime,
 ) -> Option<Transcript> {
-    let profile = attention.profile();
+    let profile = observed.profile();
     profile.transcript.as_ref()?;
     let ticket = disk::ticket(&shared.home.session(&handle.id)).ok()??;
     let variables = shared.variables(&ticket).await.ok()?;
@@ -132,7 +136,7 @@ pub(crate) async fn transcript(
         let conversation = ticket.spec.agent.as_ref().and_then(|agent| agent.id.as_deref());
         Transcript::watch(&profile, &lookup, ticket.spec.dir.as_path(), conversation, since)
     };
-    attention.reads.look(RECORD, watch).await.ok().flatten()
+    observed.record_reads.look(RECORD, watch).await.ok().flatten()
 }
 
 /// What the state says of a submission at a moment.

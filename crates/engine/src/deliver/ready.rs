@@ -69,7 +69,7 @@ impl Courier {
     /// Why the message cannot be typed now.
     pub(super) async fn obstacle(&self, message: &Message, seen: &Seen) -> Option<Failure> {
         let name = self.typist.handle.session().name.clone();
-        let profile = &self.typist.attention.profile();
+        let profile = &self.typist.observed.profile();
         let asks = |what: &str| {
             Failure::new(Code::Asking, format!("session {name} asks {what:?}, and a text would answer it"))
                 .hint(format!("answer with `wharf approve {name}` or `wharf deny {name}`"))
@@ -123,7 +123,7 @@ impl Courier {
             );
         }
         let typing = seen.last_input.is_some_and(|at| {
-            at > *lock(&self.typist.attention.typed) && now().0.saturating_sub(at.0) < HUMAN_TYPING_MILLIS
+            at > *lock(&self.typist.observed.own_input) && now().0.saturating_sub(at.0) < HUMAN_TYPING_MILLIS
         });
         if seen.attached > 0 && typing {
             return Some(
@@ -160,14 +160,14 @@ impl Courier {
         // A terminal in line mode keeps what was typed until the line ends, whatever program reads it: a program that took
         // it as a key had the terminal in another mode. Keys that nobody has read yet are on no screen.
         let in_lines = pending.canonical
-            && (line == OpenLine::Kept || self.typist.attention.profile().keys.clear.is_empty());
+            && (line == OpenLine::Kept || self.typist.observed.profile().keys.clear.is_empty());
         (in_lines || pending.unread > 0).then(|| {
             format!("somebody has typed a line and not ended it: {:?}", short(seen.before_cursor().trim()))
         })
     }
 
     pub(super) fn cancelled(&self, message: &Message) -> Result<bool> {
-        let entry = self.typist.attention.entry(&message.id)?;
+        let entry = self.typist.observed.entry(&message.id)?;
         Ok(entry.is_none_or(|entry| entry.receipt.status.is_over()))
     }
 }

@@ -26,7 +26,7 @@ impl Engine {
         let deadline = Instant::now() + within;
         let handle = self.handle(key).await?;
         let (name, id) = (handle.session().name.clone(), handle.id.clone());
-        let profile = self.shared.attention(&handle).profile();
+        let profile = self.shared.observed(&handle).profile();
         let unable = |what: &str| Failure::unsupported(what, format!("the agent profile {}", profile.name));
         if profile.retry.text.is_empty() {
             return Err(unable("a retry"));
@@ -79,7 +79,7 @@ impl Engine {
         let receipt = self.send(id.as_str(), profile.retry.text.clone(), manner(deadline)).await?;
         let data = json!({ "message": receipt.id, "failed": failed, "compact": shorter });
         let handle = self.handle(id.as_str()).await?;
-        self.shared.befell(&handle, "retry", data);
+        self.shared.add_engine_event(&handle, "retry", data);
         Ok(receipt)
     }
 }

@@ -7,7 +7,7 @@ use wharf_model::{Code, Failure, Message, Millis, Progress, Question, Source, St
 
 use crate::Result;
 use crate::deliver::courier::{Courier, SUBMIT_QUIET_TIME, SUBMIT_QUIET_TIMEOUT};
-use crate::deliver::proof::{Place, Proof, turned};
+use crate::deliver::proof::{ComposerMatch, Proof, turned};
 use crate::deliver::queue::{Facts, Intent};
 use crate::deliver::ready::ways_out;
 use crate::deliver::typing::bytes_of;
@@ -34,8 +34,8 @@ impl Courier {
         first: &[String],
         proof: &mut Proof,
     ) -> Result<()> {
-        let attention = Arc::clone(&self.typist.attention);
-        let key = message.manner.submit.as_deref().unwrap_or(&attention.profile().keys.submit).to_owned();
+        let observed = Arc::clone(&self.typist.observed);
+        let key = message.manner.submit.as_deref().unwrap_or(&observed.profile().keys.submit).to_owned();
         let key = if self.typist.handle.session().tty { bytes_of(&key)? } else { b"\n".to_vec() };
         // A key at a menu answers it: wait the question out.
         let waits = Instant::now() + Duration::from_secs(600);
@@ -48,7 +48,7 @@ impl Courier {
                 "a question came up before it could be submitted, and stands",
             ));
         };
-        attention.intend(&message.id, Intent::Submit)?;
+        observed.intend(&message.id, Intent::Submit)?;
         if !first.is_empty() {
             self.typist.press(first).await?;
             self.typist.read().await?;
@@ -63,14 +63,15 @@ impl Courier {
             self.typist.write(&key).await?;
             let evidence = format!("the submit key was pressed ({})", facts.attempts);
             let step = Facts { attempts: facts.attempts, offset: facts.offset, ..Facts::default() };
-            attention.step(&message.id, Progress::Submitted, evidence, step)?;
+            observed.step(&message.id, Progress::Submitted, evidence, step)?;
             let found = self.prove(message, proof, submitted, before, patience).await?;
             if let Some(evidence) = found {
                 return self.taken(message, (pressed, before), evidence, facts).await;
             }
             let seen = self.typist.look().await?;
-            let again =
-                proof.place(&seen) == Place::There && calm(&seen) && seen.report.state != State::Working;
+            let again = proof.composer_match(&seen) == ComposerMatch::Present
+                && calm(&seen)
+                && seen.report.state != State::Working;
             if !again {
                 break;
             }
@@ -82,14 +83,14 @@ impl Courier {
         facts.code = Some(Code::Unconfirmed);
         facts.hint = Some("`wharf capture` shows the screen; it is not sent again".to_owned());
         let unread = self.typist.pending().await?.is_some_and(|pending| pending.unread + pending.queued > 0);
-        let place = match proof.place(&*self.typist.look().await?) {
+        let place = match proof.composer_match(&*self.typist.look().await?) {
             _ if unread => "the application does not read",
-            Place::There => "the text still stands in the composer",
-            Place::Gone => "the composer is empty, and the agent shows nothing",
-            Place::Other => "the composer shows something else",
-            Place::Unseen => "the application has read it and shows nothing",
+            ComposerMatch::Present => "the text still stands in the composer",
+            ComposerMatch::Empty => "the composer is empty, and the agent shows nothing",
+            ComposerMatch::Other => "the composer shows something else",
+            ComposerMatch::NoComposer => "the application has read it and shows nothing",
         };
-        attention.step(
+        observed.step(
             &message.id,
             Progress::Unconfirmed,
             format!("no proof that it was taken: {place}"),
@@ -106,29 +107,29 @@ impl Courier {
         evidence: String,
         facts: Facts,
     ) -> Result<()> {
-        let attention = Arc::clone(&self.typist.attention);
+        let observed = Arc::clone(&self.typist.observed);
         if let Some(question) = self.left_open(pressed, before).await {
             let name = self.typist.handle.session().name.clone();
             let evidence = format!("it is not complete: its rest is waited for, at {:?}", question.title);
             let hint = Some(ways_out(&name, &question));
             let facts = Facts { code: Some(Code::Unconfirmed), hint, ..facts };
-            attention.step(&message.id, Progress::Unconfirmed, evidence, facts)?;
+            observed.step(&message.id, Progress::Unconfirmed, evidence, facts)?;
             return Ok(());
         }
         self.expect_turn(pressed).await;
         if self.behind_draft {
             let evidence = format!("it was typed behind a draft, and both went as one: {evidence}");
             let facts = Facts { code: Some(Code::Unconfirmed), ..facts };
-            attention.step(&message.id, Progress::Unconfirmed, evidence, facts)?;
+            observed.step(&message.id, Progress::Unconfirmed, evidence, facts)?;
         } else {
-            attention.step(&message.id, Progress::Confirmed, evidence, facts)?;
+            observed.step(&message.id, Progress::Confirmed, evidence, facts)?;
         }
         Ok(())
     }
 
     /// The prompt for the rest of the message, where one comes once it was read.
     async fn left_open(&mut self, pressed: Instant, before: u64) -> Option<Question> {
-        if !self.typist.attention.profile().knows_continuations() {
+        if !self.typist.observed.profile().knows_continuations() {
             return None;
         }
         // The text itself may look so until the key acts: what stands there once the screen is still again counts.
@@ -149,7 +150,7 @@ impl Courier {
         let Ok(seen) = self.typist.look().await else { return };
         let (rests, source) = (seen.report.state == State::Idle, seen.report.source);
         let taken = Instant::now();
-        if !self.typist.attention.expect_turn(pressed) || !rests {
+        if !self.typist.observed.expect_turn(pressed) || !rests {
             return;
         }
         let deadline = taken + SUBMIT_QUIET_TIME * 2;
@@ -177,7 +178,7 @@ impl Courier {
             if let Some(evidence) = proof.recorded().await {
                 return Ok(Some(evidence));
             }
-            let prompt = self.typist.attention.prompted(submitted);
+            let prompt = self.typist.observed.prompted(submitted);
             if prompt.as_ref().is_some_and(|prompt| proof.is_prompt(prompt)) {
                 return Ok(Some("the agent says that this text began its turn".to_owned()));
             }
@@ -195,9 +196,9 @@ impl Courier {
                 return Ok(Some(evidence));
             }
             if read && seen.generation != before {
-                match proof.place(&seen) {
-                    Place::Gone => return Ok(Some("the composer is empty again".to_owned())),
-                    Place::Unseen if seen.still.elapsed() >= Duration::from_millis(40) => {
+                match proof.composer_match(&seen) {
+                    ComposerMatch::Empty => return Ok(Some("the composer is empty again".to_owned())),
+                    ComposerMatch::NoComposer if seen.still.elapsed() >= Duration::from_millis(40) => {
                         return Ok(Some("the application has read it and shows something new".to_owned()));
                     }
                     _ => {}

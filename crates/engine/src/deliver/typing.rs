@@ -9,7 +9,7 @@ use wharf_model::{Code, Failure, key_bytes};
 
 use crate::Result;
 use crate::instance::shared::Shared;
-use crate::observe::observed::{Attention, Awake};
+use crate::observe::observed::{AwakeGuard, Observed};
 use crate::observe::seen::Seen;
 use crate::session::handle::Handle;
 
@@ -27,19 +27,19 @@ const UNREAD_POLL_BACKOFF: (Duration, Duration) = (Duration::from_millis(2), Dur
 pub(crate) struct Typist {
     pub(crate) shared: Arc<Shared>,
     pub(crate) handle: Arc<Handle>,
-    pub(crate) attention: Arc<Attention>,
+    pub(crate) observed: Arc<Observed>,
     seen: watch::Receiver<Option<Arc<Seen>>>,
-    _awake: Awake,
+    _awake: AwakeGuard,
 }
 
 impl Typist {
-    pub(crate) fn new(shared: &Arc<Shared>, handle: &Arc<Handle>, attention: &Arc<Attention>) -> Self {
+    pub(crate) fn new(shared: &Arc<Shared>, handle: &Arc<Handle>, observed: &Arc<Observed>) -> Self {
         Self {
-            _awake: attention.awake(shared, handle),
-            seen: attention.seen.subscribe(),
+            _awake: observed.keep_observer_awake(shared, handle),
+            seen: observed.seen.subscribe(),
             shared: Arc::clone(shared),
             handle: Arc::clone(handle),
-            attention: Arc::clone(attention),
+            observed: Arc::clone(observed),
         }
     }
 
@@ -47,11 +47,11 @@ impl Typist {
     pub(crate) async fn look(&mut self) -> Result<Arc<Seen>> {
         let patience = self.shared.timeouts.call;
         let first = Instant::now() + patience;
-        let mut unseen = self.attention.unseen.subscribe();
+        let mut unreadable = self.observed.unreadable.subscribe();
         let seen = tokio::select! {
             seen = self.until(first, |_| true) => seen?,
-            // The sender is in the attention, which is here.
-            _ = unseen.wait_for(Option::is_some) => None,
+            // `observed` holds the sender, so it lives.
+            _ = unreadable.wait_for(Option::is_some) => None,
         };
         seen.ok_or_else(|| {
             let name = self.handle.session().name.clone();
@@ -113,7 +113,7 @@ impl Typist {
         let deadline = Instant::now() + self.shared.timeouts.call;
         let mut changes = self.handle.watch();
         loop {
-            if let Some(connection) = self.handle.ways().connection.clone() {
+            if let Some(connection) = self.handle.links().connection.clone() {
                 return Ok(connection);
             }
             self.alive()?;
@@ -128,7 +128,7 @@ impl Typist {
     pub(crate) async fn write(&self, bytes: &[u8]) -> Result<()> {
         let within = WRITE_TIMEOUT + Duration::from_millis(bytes.len() as u64 / 8);
         let written = self.connection().await?.write(bytes, within).await;
-        self.attention.typed_now();
+        self.observed.note_own_input();
         written
     }
 

@@ -8,7 +8,7 @@ use wharf_model::{Code, Failure, Message, Progress};
 
 use crate::Result;
 use crate::deliver::courier::{Courier, SUBMIT_QUIET_TIME, SUBMIT_QUIET_TIMEOUT};
-use crate::deliver::proof::{Place, Proof};
+use crate::deliver::proof::{ComposerMatch, Proof};
 use crate::deliver::queue::{Facts, Intent};
 use crate::deliver::typing::bytes_of;
 use crate::observe::seen::Seen;
@@ -29,9 +29,9 @@ impl Courier {
         seen: &Seen,
         proof: &Proof,
     ) -> Result<()> {
-        let attention = Arc::clone(&self.typist.attention);
+        let observed = Arc::clone(&self.typist.observed);
         let (bytes, how) = self.bytes(message, prepared, seen).await?;
-        attention.intend(&message.id, Intent::Write)?;
+        observed.intend(&message.id, Intent::Write)?;
         self.typist.write(&bytes).await?;
         let read = self.typist.read().await?;
         if !read && self.typist.pending().await?.is_some() {
@@ -47,14 +47,14 @@ impl Courier {
         let before = seen.generation;
         let shown = self
             .typist
-            .until(Instant::now() + shows, |now| match proof.place(now) {
-                Place::There => true,
-                Place::Other => now.composer.as_ref().is_some_and(|composer| !composer.empty),
-                Place::Gone => false,
-                Place::Unseen => now.generation != before,
+            .until(Instant::now() + shows, |now| match proof.composer_match(now) {
+                ComposerMatch::Present => true,
+                ComposerMatch::Other => now.composer.as_ref().is_some_and(|composer| !composer.empty),
+                ComposerMatch::Empty => false,
+                ComposerMatch::NoComposer => now.generation != before,
             })
             .await?;
-        let quiet = SUBMIT_QUIET_TIME.max(Duration::from_millis(attention.profile().keys.pause));
+        let quiet = SUBMIT_QUIET_TIME.max(Duration::from_millis(observed.profile().keys.pause));
         tokio::time::sleep_until((read_at + quiet).into()).await;
         self.typist.still(quiet, Instant::now() + SUBMIT_QUIET_TIMEOUT).await?;
         let notes = if prepared.notes.is_empty() {
@@ -71,13 +71,13 @@ impl Courier {
             (_, false, true) => ", read by the application",
         };
         let evidence = format!("{} bytes {how}{echo}{notes}", bytes.len());
-        attention.step(&message.id, Progress::Written, evidence, Facts::default())?;
+        observed.step(&message.id, Progress::Written, evidence, Facts::default())?;
         Ok(())
     }
 
     /// Deletes what somebody has begun, and sees it gone.
     pub(super) async fn clear(&mut self) -> Result<Arc<Seen>> {
-        let mut keys = self.typist.attention.profile().keys.clear.clone();
+        let mut keys = self.typist.observed.profile().keys.clear.clone();
         if keys.is_empty() && self.typist.pending().await?.is_some_and(|pending| pending.canonical) {
             // The terminal itself has a key for that.
             keys.push("C-u".to_owned());
@@ -133,7 +133,7 @@ impl Courier {
             return Ok((text.clone().into_bytes(), IN_LINES));
         }
         if prepared.needs_paste && !message.manner.raw {
-            let profile = self.typist.attention.profile();
+            let profile = self.typist.observed.profile();
             let newline = profile.keys.newline.as_deref();
             let Some(newline) = newline.filter(|_| !text.contains('\t')) else {
                 return Err(Failure::new(

@@ -7,15 +7,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// A future whose panic is its result: one session's fault stays one session's.
-pub(crate) struct Guarded<F>(Pin<Box<F>>);
+pub(crate) struct CatchPanic<F>(Pin<Box<F>>);
 
-impl<F: Future> Guarded<F> {
+impl<F: Future> CatchPanic<F> {
     pub(crate) fn new(future: F) -> Self {
         Self(Box::pin(future))
     }
 }
 
-impl<F: Future> Future for Guarded<F> {
+impl<F: Future> Future for CatchPanic<F> {
     type Output = Result<F::Output, String>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

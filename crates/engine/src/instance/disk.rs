@@ -34,24 +34,24 @@ pub(crate) fn private_dir(path: &Path) -> Result<()> {
 }
 
 /// Makes the directories of an instance.
-pub(crate) fn rooms(home: &Home) -> Result<()> {
+pub(crate) fn create_instance_dirs(home: &Home) -> Result<()> {
     private_dir(home.state())?;
-    for room in [home.sessions(), home.names()] {
-        if !room.is_dir() {
-            apart(home.state(), &room);
+    for dir in [home.sessions(), home.names()] {
+        if !dir.is_dir() {
+            make_spread_dir(home.state(), &dir);
         }
-        private_dir(&room)?;
+        private_dir(&dir)?;
     }
     Ok(())
 }
 
 /// Makes a directory that shares its part of the disk with nobody, if that can be. The name at its making counts for
 /// where it goes, so instances that come and go would all have the same place by the same name.
-fn apart(parent: &Path, room: &Path) {
+fn make_spread_dir(parent: &Path, dir: &Path) {
     let new = parent.join(format!(".{:016x}", random().unwrap_or_default()));
-    let made = platform::apart(parent, || DirBuilder::new().mode(0o700).create(&new));
+    let made = platform::with_spread_dirs(parent, || DirBuilder::new().mode(0o700).create(&new));
     // Not over one that another daemon has just made, and may be about to use.
-    if made.is_ok() && renameat_with(CWD, &new, CWD, room, RenameFlags::NOREPLACE).is_err() {
+    if made.is_ok() && renameat_with(CWD, &new, CWD, dir, RenameFlags::NOREPLACE).is_err() {
         let _ = fs::remove_dir(&new);
     }
 }

@@ -73,7 +73,7 @@ impl Engine {
     /// [`Locked`](wharf_model::Code::Locked) where another engine has taken the place.
     pub fn reclaim(&self) -> Result<()> {
         let home = &self.shared.home;
-        disk::rooms(home)?;
+        disk::create_instance_dirs(home)?;
         match self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             Some(lock) => lock.renew(home),
             None => Ok(()),

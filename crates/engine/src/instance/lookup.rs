@@ -8,7 +8,7 @@ use wharf_store::{Row, StoreError};
 use crate::Result;
 use crate::instance::disk;
 use crate::instance::engine::Engine;
-use crate::instance::shared::slim;
+use crate::instance::shared::without_start_data;
 use crate::session::handle::{Handle, Stage};
 
 /// The shortest start of an id that finds a session.
@@ -102,7 +102,7 @@ pub(crate) fn past(shared: &crate::instance::shared::Shared, row: Row) -> Result
     session.since = row.exit.as_ref().map_or(row.created, |exit| exit.ended);
     session.exit = row.exit;
     session.run = row.run;
-    Ok(Handle::new(session, slim(ticket), Stage::There))
+    Ok(Handle::new(session, without_start_data(ticket), Stage::Exists))
 }
 
 pub(crate) fn no_ticket(name: &Name) -> Failure {

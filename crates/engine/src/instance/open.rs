@@ -15,9 +15,10 @@ use crate::instance::disk;
 use crate::instance::lock::Lock;
 use crate::instance::lookup::past;
 use crate::instance::registry::{MAX_ENDED_IN_MEMORY, Registry};
-use crate::instance::shared::{Shared, row, slim};
+use crate::instance::shared::{Shared, row, without_start_data};
 use crate::launch::secrets;
-use crate::output::copy_to_file::Pipe;
+use crate::lifecycle::start_run::record;
+use crate::output::copy_to_file::OutputCopy;
 use crate::session::handle::{Handle, Stage};
 use crate::session::task::{self, Phase};
 
@@ -26,7 +27,7 @@ const MAX_LOOKUPS: usize = 64;
 /// How many changes a slow reader may be behind.
 const MAX_QUEUED_CHANGES: usize = 256;
 /// What is said of a session until it was looked for.
-pub(crate) const LOOKING: &str = "it is being looked for";
+pub(crate) const SEARCHING: &str = "it is being looked for";
 
 /// Takes the instance, reads what is known, and looks for what lives.
 pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
@@ -48,8 +49,8 @@ pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
         registry: Registry::default(),
         store,
         ids: crate::instance::ids::Ids::default(),
-        tap: crate::observe::output_watch::Tap::new(),
-        shelf: crate::observe::profiles::Shelf::default(),
+        output_watch: crate::observe::output_watch::OutputWatch::new(),
+        profile_cache: crate::observe::profiles::ProfileCache::default(),
         hook_command: config.hook_command,
         inner_hook_command: config.inner_hook_command,
         ports: crate::launch::ports::Ports::default(),
@@ -61,9 +62,9 @@ pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
         lock: Mutex::new(Some(lock)),
     });
     shared.backend(&shared.default_backend)?;
-    tokio::spawn(crate::observe::output_watch::Tap::listen(Arc::clone(&shared)));
+    tokio::spawn(crate::observe::output_watch::OutputWatch::listen(Arc::clone(&shared)));
     for backend in &shared.backends {
-        crate::lifecycle::pause::hear(&shared, backend);
+        crate::lifecycle::pause::follow_freezer_news(&shared, backend);
     }
     let scanned = {
         let shared = Arc::clone(&shared);
@@ -72,9 +73,9 @@ pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
     let found: Vec<Arc<Handle>> = scanned.open.into_iter().map(|open| resume(&shared, open)).collect();
     let (over, missing) = (scanned.over, scanned.missing);
     let settled = async {
-        strangers(&shared, &over, missing).await;
+        take_in_unknown(&shared, &over, missing).await;
         for handle in &found {
-            let looking = |session: &wharf_model::Session| session.detail.as_deref() == Some(LOOKING);
+            let looking = |session: &wharf_model::Session| session.detail.as_deref() == Some(SEARCHING);
             // The sender is in the handle, which is here.
             let _ = handle.watch().wait_for(|session| !looking(session)).await;
         }
@@ -92,7 +93,7 @@ fn claim(home: &Home) -> Result<(Lock, Store, Opened)> {
     };
     // What is missing is not made in a place that is another's; what was made may be another's all the same.
     ours()?;
-    disk::rooms(home)?;
+    disk::create_instance_dirs(home)?;
     ours()?;
     let lock = Lock::take(home)?;
     let path = home.store();
@@ -152,7 +153,7 @@ fn scan(shared: &Arc<Shared>, known: bool) -> Result<Scanned> {
             // Left alone: `gc` and `doctor` speak of it. But a start that was broken off needs no secrets.
             Ok(none) => {
                 if none.is_none() {
-                    secrets::take_away(&dir);
+                    secrets::remove_secrets(&dir);
                 }
                 continue;
             }
@@ -166,7 +167,7 @@ fn scan(shared: &Arc<Shared>, known: bool) -> Result<Scanned> {
         match disk::exit(&dir) {
             Ok(Some(exit))
                 if is_final(&ticket, &exit, known)
-                    && !Pipe::is_due(&dir)
+                    && !OutputCopy::is_due(&dir)
                     && !shared
                         .backend(&ticket.backend)
                         .is_ok_and(|backend| backend.seen_running(&ticket)) =>
@@ -176,7 +177,7 @@ fn scan(shared: &Arc<Shared>, known: bool) -> Result<Scanned> {
                 session.exit = Some(exit);
                 // It ended while nobody was there to take them.
                 if !ticket.spec.secrets.is_empty() {
-                    secrets::take_away(&dir);
+                    secrets::remove_secrets(&dir);
                 }
                 shared.store.put(row(&session, attempts));
                 scanned.over.insert(id);
@@ -211,12 +212,12 @@ fn resume(shared: &Arc<Shared>, found: Found) -> Arc<Handle> {
         never_ran && !ticket.spec.after.is_empty() && !disk::has_exit(&shared.home.session(&ticket.id));
     let mut session = shared.describe(&ticket, if waits { State::Starting } else { State::Unknown });
     if !waits {
-        session.detail = Some(LOOKING.to_owned());
+        session.detail = Some(SEARCHING.to_owned());
     }
     shared.ports.hold(&ticket.id, &ticket.spec.ports);
     let pids: Vec<i32> =
         [&ticket.holder, &ticket.command].into_iter().flatten().map(|process| process.pid).collect();
-    let handle = Handle::new(session, slim(ticket), Stage::There);
+    let handle = Handle::new(session, without_start_data(ticket), Stage::Exists);
     shared.registry.enter(&handle);
     // Whoever asks from inside it is known before it is found.
     shared.registry.processes(&handle.id, pids);
@@ -228,12 +229,12 @@ fn resume(shared: &Arc<Shared>, found: Found) -> Arc<Handle> {
     {
         tracing::warn!(%failure, "a name's link is missing");
     }
-    task::spawn(shared, &handle, if waits { Phase::Waiting } else { Phase::Adopt }, attempts);
+    task::spawn(shared, &handle, if waits { Phase::WaitForOthers } else { Phase::Adopt }, attempts);
     handle
 }
 
 /// Takes in what the backends know and no directory speaks of, then gives up what nobody knows.
-async fn strangers(shared: &Arc<Shared>, over: &HashSet<SessionId>, missing: Vec<Row>) {
+async fn take_in_unknown(shared: &Arc<Shared>, over: &HashSet<SessionId>, missing: Vec<Row>) {
     let mut lists = tokio::task::JoinSet::new();
     for backend in shared.backends.iter().filter(|backend| backend.capabilities().list) {
         let (backend, within) = (Arc::clone(backend), shared.timeouts.adopt);
@@ -265,7 +266,7 @@ async fn strangers(shared: &Arc<Shared>, over: &HashSet<SessionId>, missing: Vec
         // A backend that could not be asked may know it yet.
         if answered.contains(&row.backend) && shared.registry.by_id(&row.id).is_none() {
             row.state = State::Lost;
-            row.exit = Some(task::record(Reason::Lost, None));
+            row.exit = Some(record(Reason::Lost, None));
             shared.store.put(row);
         }
     }

@@ -17,9 +17,9 @@ use crate::instance::lock::Lock;
 use crate::instance::registry::Registry;
 use crate::launch::login_shell::Login;
 use crate::launch::ports::Ports;
-use crate::observe::observed::Attention;
-use crate::observe::output_watch::Tap;
-use crate::observe::profiles::{Shelf, profile_of};
+use crate::observe::observed::Observed;
+use crate::observe::output_watch::OutputWatch;
+use crate::observe::profiles::{ProfileCache, profile_of};
 use crate::output::read::log_end;
 use crate::session::handle::Handle;
 
@@ -35,8 +35,8 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) store: Store,
     pub(crate) ids: Ids,
-    pub(crate) tap: Tap,
-    pub(crate) shelf: Shelf,
+    pub(crate) output_watch: OutputWatch,
+    pub(crate) profile_cache: ProfileCache,
     /// What an agent's hooks call, and its first arguments.
     pub(crate) hook_command: Option<Vec<String>>,
     /// The same in a container.
@@ -134,19 +134,19 @@ impl Shared {
     }
 
     /// What looking at a session and speaking to it needs. Output before now counts as dealt with.
-    pub(crate) fn attention(&self, handle: &Handle) -> Arc<Attention> {
+    pub(crate) fn observed(&self, handle: &Handle) -> Arc<Observed> {
         let end = || log_end(&self.home.session(&handle.id).join(Home::LOG)).unwrap_or_default();
-        Arc::clone(handle.attention_or(|| self.attend_from(handle, end())))
+        Arc::clone(handle.observed_or(|| self.new_observed(handle, end())))
     }
 
     /// The same, for a session whose output was dealt with up to a place.
-    pub(crate) fn attention_from(&self, handle: &Handle, answered: Offset) -> Arc<Attention> {
-        Arc::clone(handle.attention_or(|| self.attend_from(handle, answered)))
+    pub(crate) fn observed_from(&self, handle: &Handle, processed: Offset) -> Arc<Observed> {
+        Arc::clone(handle.observed_or(|| self.new_observed(handle, processed)))
     }
 
-    fn attend_from(&self, handle: &Handle, answered: Offset) -> Attention {
+    fn new_observed(&self, handle: &Handle, processed: Offset) -> Observed {
         let profile = profile_of(&self.home, &handle.ticket());
-        Attention::new(self, handle, profile, answered)
+        Observed::new(self, handle, profile, processed)
     }
 
     /// Resolves when the engine is closing.
@@ -174,7 +174,7 @@ pub(crate) fn row(session: &Session, attempts: u32) -> Row {
 }
 
 /// The ticket without what only a start needs. Those parts are on disk, and are read there when they are needed.
-pub(crate) fn slim(mut ticket: Ticket) -> Ticket {
+pub(crate) fn without_start_data(mut ticket: Ticket) -> Ticket {
     ticket.spec.env = wharf_model::Environment::default();
     ticket.spec.prompt = None;
     ticket.spec.motd = None;

@@ -91,9 +91,9 @@ impl Shared {
             ticket.spec.env.changes.iter().any(names)
         };
         // Also where no agent is seen here: what runs may be a script that starts one.
-        let marks = self.shelf.marks(&self.home);
+        let marks = self.profile_cache.marks(&self.home);
         env.retain(|(name, _)| asked(name) || !marks.strips(&name.lossy()));
-        if !self.shelf.attends(&self.home, ticket) {
+        if !self.profile_cache.is_agent(&self.home, ticket) {
             return;
         }
         let profile: &Profile = &profile_of(&self.home, ticket);

@@ -22,7 +22,7 @@ impl Shared {
             disk::session_dir(&home)?;
             disk::replace(&home.join(Home::PROMPT), prompt.as_bytes())?;
         }
-        let launch = self.dress(of(ticket, home, env)).await?;
+        let launch = self.apply_environments(of(ticket, home, env)).await?;
         let spec = &launch.spec;
         if spec.container.is_none() {
             required_programs::check(&spec.require, &launch.env, spec.dir.as_path())?;

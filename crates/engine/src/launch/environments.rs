@@ -12,13 +12,13 @@ use crate::launch::{backend_launch, validate};
 
 impl Shared {
     /// Whether starting this takes an environment, which may take its time.
-    pub(crate) fn is_dressed(&self, spec: &Spec) -> bool {
+    pub(crate) fn needs_environment(&self, spec: &Spec) -> bool {
         self.environments.iter().any(|environment| environment.concerns(spec))
     }
 
     /// The launch in its environments.
-    pub(crate) async fn dress(&self, mut launch: Launch) -> Result<Launch> {
-        let place = self.dressing_place(&launch.spec)?;
+    pub(crate) async fn apply_environments(&self, mut launch: Launch) -> Result<Launch> {
+        let place = self.environment_place(&launch.spec)?;
         launch.spec.in_force.clear();
         if launch.spec.container.is_none() {
             let unmapped = launch.spec.unmapped.iter();
@@ -37,14 +37,14 @@ impl Shared {
     }
 
     /// Has environments let go of what they kept for a session that goes.
-    pub(crate) fn undress(&self, id: &SessionId, spec: &Spec) {
+    pub(crate) fn release_environments(&self, id: &SessionId, spec: &Spec) {
         for environment in self.environments.iter().filter(|environment| environment.concerns(spec)) {
             environment.release(id, spec);
         }
     }
 
     /// What the place of a spec can do; a failure where the spec asks for an environment that there is not.
-    fn dressing_place(&self, spec: &Spec) -> Result<Capabilities> {
+    fn environment_place(&self, spec: &Spec) -> Result<Capabilities> {
         let asked = [("nix", spec.nix.is_some()), ("sandbox", spec.sandbox.is_some())];
         let has = |name: &str| self.environments.iter().any(|environment| environment.name() == name);
         if let Some((name, _)) = asked.into_iter().find(|(name, asked)| *asked && !has(name)) {
@@ -61,7 +61,7 @@ impl Engine {
         let shared = &self.shared;
         validate::validate(&mut spec)?;
         spec.backend = Some(shared.choose(&mut spec).await?);
-        let place = shared.dressing_place(&spec)?;
+        let place = shared.environment_place(&spec)?;
         let created = now();
         let ticket = Ticket {
             name: "environment".parse()?,

@@ -46,7 +46,7 @@ pub(crate) fn validate(spec: &Spec) -> Result<()> {
 }
 
 /// Puts the secrets of a session that is about to begin into their place; the ticket has only their names from here on.
-pub(crate) fn place(home: &Path, ticket: &mut Ticket) -> Result<()> {
+pub(crate) fn write_secrets(home: &Path, ticket: &mut Ticket) -> Result<()> {
     if ticket.spec.secrets.is_empty() {
         return Ok(());
     }
@@ -69,7 +69,7 @@ pub(crate) fn place(home: &Path, ticket: &mut Ticket) -> Result<()> {
 }
 
 /// Where a session finds its secrets.
-pub(crate) fn found_at(home: &Path, spec: &Spec) -> Option<Text> {
+pub(crate) fn dir_for_command(home: &Path, spec: &Spec) -> Option<Text> {
     match &spec.container {
         Some(container) => (!container.secrets.is_empty()).then(|| INSIDE.into()),
         None => (!spec.secrets.is_empty()).then(|| home.join(Home::SECRETS).into()),
@@ -93,7 +93,7 @@ pub(crate) fn check(home: &Path, ticket: &Ticket) -> Result<()> {
 }
 
 /// Takes the secrets away that stand in a session's directory, whoever left them there.
-pub(crate) fn take_away(home: &Path) {
+pub(crate) fn remove_secrets(home: &Path) {
     if !home.join(Home::SECRETS).exists() {
         return;
     }
@@ -110,7 +110,7 @@ impl Shared {
             return;
         }
         // What the session made of the directory may take long to go.
-        let dropped = tokio::task::spawn_blocking(move || take_away(&home));
+        let dropped = tokio::task::spawn_blocking(move || remove_secrets(&home));
         if let Err(error) = dropped.await {
             tracing::warn!(session = %handle.id, %error, "secrets of a session are left");
         }

@@ -44,10 +44,12 @@ impl Shared {
             Some(_) => set("WHARF_PROMPT_FILE", self.home.session(&ticket.id).join(Home::PROMPT).into()),
             None => Change::Unset("WHARF_PROMPT_FILE".into()),
         });
-        ours.push(match crate::launch::secrets::found_at(&self.home.session(&ticket.id), &ticket.spec) {
-            Some(dir) => set("WHARF_SECRETS", dir),
-            None => Change::Unset("WHARF_SECRETS".into()),
-        });
+        ours.push(
+            match crate::launch::secrets::dir_for_command(&self.home.session(&ticket.id), &ticket.spec) {
+                Some(dir) => set("WHARF_SECRETS", dir),
+                None => Change::Unset("WHARF_SECRETS".into()),
+            },
+        );
         vars = Environment { changes: ours, ..Environment::default() }.apply(vars);
         Ok(vars)
     }

@@ -7,7 +7,7 @@ use wharf_model::{Code, ExitRecord, Failure, Reason, State};
 
 use crate::Result;
 use crate::instance::disk;
-use crate::instance::open::LOOKING;
+use crate::instance::open::SEARCHING;
 use crate::lifecycle::start_run::undo;
 use crate::session::handle::Stage;
 use crate::session::requests::Command;
@@ -19,19 +19,19 @@ const MAX_BRIEF_CONNECTIONS: u32 = 3;
 impl Task {
     /// Looks for the session until it is known what became of it. Nothing is concluded from a failure.
     pub(crate) async fn adopt(&mut self) -> Phase {
-        self.handle.ways().connection = None;
-        self.handle.set_stage(Stage::There);
+        self.handle.links().connection = None;
+        self.handle.set_stage(Stage::Exists);
         let shared = Arc::clone(&self.shared);
         let closed = shared.closed();
         tokio::pin!(closed);
         let mut wait = shared.timeouts.retry.0;
         // One who answers and hangs up, again and again, is nobody to be asked again at once.
-        let mut hangs_up = self.brief.checked_sub(MAX_BRIEF_CONNECTIONS).map(|times| {
+        let mut hangs_up = self.brief_connections.checked_sub(MAX_BRIEF_CONNECTIONS).map(|times| {
             wait = wait.saturating_mul(1 << times.min(10)).min(shared.timeouts.retry.1);
             Failure::new(Code::Unreachable, "its holder hangs up as soon as it has answered")
         });
         loop {
-            let unasked = self.stops.iter().find_map(|stop| stop.refused.clone()).or(hangs_up.take());
+            let unasked = self.waiting_stops.iter().find_map(|stop| stop.refused.clone()).or(hangs_up.take());
             let found = tokio::select! {
                 () = &mut closed => return self.leave().await,
                 found = async {
@@ -43,10 +43,10 @@ impl Task {
             };
             let failure = match found {
                 Ok(Adoption::Alive(connection)) => {
-                    self.handle.ways().connection = Some(Arc::clone(&connection));
-                    self.running(None);
+                    self.handle.links().connection = Some(Arc::clone(&connection));
+                    self.publish_running(None);
                     self.look_for_pause().await;
-                    self.attended(None);
+                    self.start_observing(None);
                     return Phase::Live(connection, true);
                 }
                 Ok(Adoption::Ended(exit)) => return self.conclude(exit, false),
@@ -115,7 +115,7 @@ impl Task {
         match freezer.map(wharf_backend::Freezer::news) {
             Some(None) => self.shared.ask_paused(&self.handle).await,
             // It has just answered.
-            _ => self.shared.paused(&self.handle, false),
+            _ => self.shared.note_paused(&self.handle, false),
         }
     }
 
@@ -144,14 +144,14 @@ impl Task {
     async fn asked_while_away(&mut self, command: Command) -> bool {
         match command {
             Command::Stop(stop) => {
-                self.stops.push(*stop);
-                self.shared.thaw(&self.handle).await;
+                self.waiting_stops.push(*stop);
+                self.shared.unpause_to_end(&self.handle).await;
                 true
             }
             Command::Restart(stop, restarter) => {
-                self.stops.push(*stop);
+                self.waiting_stops.push(*stop);
                 self.restarters.push(restarter);
-                self.shared.thaw(&self.handle).await;
+                self.shared.unpause_to_end(&self.handle).await;
                 true
             }
             Command::Pipe { file, from_start, reply } => {
@@ -164,7 +164,7 @@ impl Task {
     /// Where somebody asked for the session to be killed and its holder cannot be asked, its place ends it by its own means:
     /// a hostile session must not keep itself alive by its silence. None where nobody asked for that.
     async fn kill_unasked(&self) -> Option<Result<ExitRecord>> {
-        let by = self.stops.iter().find(|stop| stop.is_kill()).map(|stop| stop.by.clone())?;
+        let by = self.waiting_stops.iter().find(|stop| stop.is_kill()).map(|stop| stop.by.clone())?;
         let ended = match self.kill_by_place().await {
             Ok(()) => self.end_of_killed().await,
             Err(failure) => {
@@ -224,7 +224,7 @@ impl Task {
 
     /// Whether its start was taken back by its holder just when this engine began to look for it.
     fn never_was(&self) -> bool {
-        let first = self.handle.session().detail.as_deref() == Some(LOOKING);
+        let first = self.handle.session().detail.as_deref() == Some(SEARCHING);
         first && matches!(disk::ticket(&self.shared.home.session(&self.handle.id)), Ok(None))
     }
 

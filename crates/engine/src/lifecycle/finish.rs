@@ -6,9 +6,9 @@ use tokio::time::{Instant, sleep};
 use wharf_model::{ExitRecord, Home, State, Text};
 
 use crate::Result;
-use crate::instance::open::LOOKING;
+use crate::instance::open::SEARCHING;
 use crate::launch::ports;
-use crate::output::copy_to_file::Pipe;
+use crate::output::copy_to_file::OutputCopy;
 use crate::output::read::log_end;
 use crate::session::handle::Stage;
 use crate::session::requests::Command;
@@ -22,12 +22,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 impl Task {
     /// Publishes the end, then lets go of everything.
     pub(crate) async fn finish(&mut self, exit: ExitRecord, state: State) -> Phase {
-        self.handle.ways().connection = None;
+        self.handle.links().connection = None;
         if self.pipe.is_none() {
             // An engine that went away may have left a copy unfinished.
-            self.pipe = Pipe::resume(&self.shared, &self.handle);
+            self.pipe = OutputCopy::resume(&self.shared, &self.handle);
         }
-        if self.asked {
+        if self.end_requested {
             self.ports_free().await;
         }
         self.shared.ports.free(&self.handle.id);
@@ -39,11 +39,11 @@ impl Task {
             (session.paused, session.suspended) = (false, false);
             session.exit = Some(exit.clone());
             // Found: not as hoped, but the engine that opens waits for that alone.
-            session.detail.take_if(|detail| detail == LOOKING);
+            session.detail.take_if(|detail| detail == SEARCHING);
         });
         self.shared.registry.ended(&self.handle.id);
-        self.shared.tap.leave(&self.handle.id);
-        self.answer(&exit);
+        self.shared.output_watch.unwatch(&self.handle.id);
+        self.answer_stops(&exit);
         self.tell_end(&exit).await;
         let mut copied = true;
         if let Some(pipe) = self.pipe.take() {
@@ -54,7 +54,7 @@ impl Task {
         if copied && self.handle.stage() != Stage::Gone {
             self.shared.remember(&self.handle, self.attempts);
         }
-        self.handle.ways().commands = None;
+        self.handle.links().commands = None;
         self.commands.close();
         while let Some(command) = self.commands.recv().await {
             // Other commands are dropped: their senders see that, and find the session over.
@@ -70,26 +70,26 @@ impl Task {
     /// Tells the end in the session's events, after all that the session still had to tell.
     async fn tell_end(&self, exit: &ExitRecord) {
         let (shared, handle) = (&self.shared, &self.handle);
-        if handle.attention().is_none() && !shared.home.session(&handle.id).join(Home::EVENTS).exists() {
+        if handle.observed().is_none() && !shared.home.session(&handle.id).join(Home::EVENTS).exists() {
             // Whoever asks first begins the stream, and ends it.
             return;
         }
-        let attention = shared.attention(handle);
+        let observed = shared.observed(handle);
         let end = log_end(&shared.home.session(&handle.id).join(Home::LOG)).unwrap_or_default();
-        if attention.profile().attend && attention.answered() < end {
-            attention.attend(shared, handle);
+        if observed.profile().attend && observed.processed() < end {
+            observed.ensure_observer(shared, handle);
         }
         // Messages that wait are told that there is nobody left to read them.
-        attention.dispatch(shared, handle);
+        observed.ensure_courier(shared, handle);
         let until = Instant::now() + LAST_EVENTS_TIMEOUT;
-        while attention.is_at_work() && Instant::now() < until && !*shared.closing.borrow() {
+        while observed.has_workers() && Instant::now() < until && !*shared.closing.borrow() {
             sleep(POLL_INTERVAL).await;
         }
         if *shared.closing.borrow() {
             // Another engine finds out what is left to tell, and tells it first.
             return;
         }
-        if let Err(failure) = attention.events.end(attention.answered(), exit) {
+        if let Err(failure) = observed.events.end(observed.processed(), exit) {
             tracing::warn!(session = %handle.id, %failure, "the end of a session is not among its events");
         }
     }
@@ -103,7 +103,7 @@ impl Task {
     /// Begins, changes or ends the copy of the output.
     pub(crate) async fn pipe_to(&mut self, file: Option<Text>, from_start: bool) -> Result<()> {
         self.end_pipe().await;
-        self.pipe = Pipe::begin(&self.shared, &self.handle, file, from_start)?;
+        self.pipe = OutputCopy::begin(&self.shared, &self.handle, file, from_start)?;
         Ok(())
     }
 

@@ -24,8 +24,8 @@ impl Task {
     pub(crate) async fn hand_over(&self, prompt: Option<Text>) {
         let (shared, handle) = (&self.shared, &self.handle);
         let Some(prompt) = prompt else { return };
-        let attention = shared.attention(handle);
-        if attention.profile().launch.prompt != Some(PromptWay::Message) {
+        let observed = shared.observed(handle);
+        if observed.profile().launch.prompt != Some(PromptWay::Message) {
             return;
         }
         let text = prompt.lossy().trim_end_matches('\n').to_owned();
@@ -34,9 +34,9 @@ impl Task {
             expires: Some(Millis(now().0 + FIRST_MESSAGE_PATIENCE.as_millis() as u64)),
             ..Manner::default()
         };
-        let keeper = Arc::clone(&attention);
+        let keeper = Arc::clone(&observed);
         match tokio::task::spawn_blocking(move || keeper.accept(text, manner)).await {
-            Ok(Ok(_)) => attention.dispatch(shared, handle),
+            Ok(Ok(_)) => observed.ensure_courier(shared, handle),
             Ok(Err(failure)) => {
                 tracing::warn!(session = %handle.id, %failure, "a prompt is not handed to its agent");
                 let detail = format!("its prompt was not handed over: {}", failure.message);

@@ -9,9 +9,9 @@ use wharf_backend::{Connection, Status, Stop};
 use wharf_model::{Code, ExitRecord, Failure, Reason, State};
 
 use crate::lifecycle::supervision::{Due, Supervision};
-use crate::output::copy_to_file::Pipe;
-use crate::session::requests::{Command, StopAsked};
-use crate::session::task::{Done, Phase, Task};
+use crate::output::copy_to_file::OutputCopy;
+use crate::session::requests::{Command, StopRequest};
+use crate::session::task::{JobResult, Phase, Task};
 
 /// A connection that broke sooner was hardly one.
 const BRIEF_CONNECTION_TIME: Duration = Duration::from_secs(5);
@@ -24,12 +24,12 @@ impl Task {
         let mut status = connection.status();
         self.silent = false;
         let first = status.borrow().clone();
-        self.told = self.told_before(found, first).await;
+        self.reported = self.already_reported(found, first).await;
         let begun = Instant::now();
         if self.pipe.is_none() && ticket.spec.copy_to.is_some() {
-            self.pipe = Pipe::resume(&self.shared, &self.handle);
+            self.pipe = OutputCopy::resume(&self.shared, &self.handle);
         }
-        for stop in std::mem::take(&mut self.stops) {
+        for stop in std::mem::take(&mut self.waiting_stops) {
             self.stop(&connection, stop);
         }
         let shared = Arc::clone(&self.shared);
@@ -49,15 +49,15 @@ impl Task {
                 () = &mut closed => return self.leave().await,
                 changed = status.changed() => {
                     let news = status.borrow_and_update().clone();
-                    self.news(news, changed.is_err())
+                    self.on_status(news, changed.is_err())
                 }
                 Some(command) = self.commands.recv() => {
                     self.command(&connection, command).await;
                     None
                 }
                 Some(done) = self.jobs.join_next() => match done {
-                    Ok(Done::Stopped(job, result)) => self.stopped(job, result),
-                    Ok(Done::Looked(stats)) => {
+                    Ok(JobResult::Stopped(job, result)) => self.stopped(job, result),
+                    Ok(JobResult::Stats(stats)) => {
                         let due = supervision.looked(stats.as_ref(), &status.borrow());
                         self.due(&connection, due);
                         None
@@ -74,7 +74,7 @@ impl Task {
                 }
             };
             let Some(end) = end else { continue };
-            self.handle.ways().connection = None;
+            self.handle.links().connection = None;
             // What is still on its way belongs to this run; the next must not hear of it.
             self.jobs = JoinSet::new();
             match end {
@@ -86,7 +86,8 @@ impl Task {
                     return self.conclude(record, false);
                 }
                 End::Broken => {
-                    self.brief = if begun.elapsed() < BRIEF_CONNECTION_TIME { self.brief + 1 } else { 0 };
+                    self.brief_connections =
+                        if begun.elapsed() < BRIEF_CONNECTION_TIME { self.brief_connections + 1 } else { 0 };
                     self.stop_again();
                     return Phase::Adopt;
                 }
@@ -96,10 +97,10 @@ impl Task {
 
     /// Stops that a broken connection took with it are carried out on the next one, once; a kill then by its place.
     fn stop_again(&mut self) {
-        for (_, mut stop) in std::mem::take(&mut self.stopping) {
+        for (_, mut stop) in std::mem::take(&mut self.running_stops) {
             if !stop.again || stop.refused.is_some() {
                 stop.again = true;
-                self.stops.push(stop);
+                self.waiting_stops.push(stop);
                 continue;
             }
             let name = &self.handle.session().name;
@@ -107,7 +108,7 @@ impl Task {
                 Failure::new(Code::Unreachable, format!("the connection to session {name} broke twice"));
             if stop.is_kill() {
                 stop.refused = Some(failure);
-                self.stops.push(stop);
+                self.waiting_stops.push(stop);
                 continue;
             }
             if let Some(reply) = stop.reply {
@@ -116,15 +117,15 @@ impl Task {
         }
     }
 
-    fn news(&mut self, status: Status, closed: bool) -> Option<End> {
-        self.tell_trouble(&status);
+    fn on_status(&mut self, status: Status, closed: bool) -> Option<End> {
+        self.report_run_events(&status);
         if let Some(exit) = status.exit {
             return Some(End::Ended(exit));
         }
         if status.broken || closed {
             return Some(End::Broken);
         }
-        self.hear(status.silent.as_deref());
+        self.note_silence(status.silent.as_deref());
         let typed = self.handle.set_typists(status.typists) > 0;
         self.shared.update(&self.handle, |session| {
             session.attached = status.attached;
@@ -135,13 +136,13 @@ impl Task {
             }
         });
         if typed != (status.typists > 0) {
-            self.shared.tap.attached(&self.shared, &self.handle, !typed);
+            self.shared.output_watch.set_attached(&self.shared, &self.handle, !typed);
         }
         None
     }
 
     /// Tells the silence of whoever holds it, and its end. Nothing is concluded from it.
-    fn hear(&mut self, silent: Option<&str>) {
+    fn note_silence(&mut self, silent: Option<&str>) {
         match (silent, self.silent) {
             (Some(why), false) => {
                 self.silent = true;
@@ -152,8 +153,8 @@ impl Task {
             }
             (None, true) => {
                 self.silent = false;
-                self.running(None);
-                self.attended(None);
+                self.publish_running(None);
+                self.start_observing(None);
             }
             _ => {}
         }
@@ -174,20 +175,20 @@ impl Task {
     }
 
     /// Ends the session beside everything else: a second, harder stop need not wait for the first.
-    fn stop(&mut self, connection: &Arc<dyn Connection>, stop: StopAsked) {
+    fn stop(&mut self, connection: &Arc<dyn Connection>, stop: StopRequest) {
         let within = stop.grace + self.shared.timeouts.stop_margin;
         let connection = Arc::clone(connection);
         let how = Stop { grace: stop.grace, reason: stop.reason, by: stop.by.clone() };
-        let job = self.note(stop);
+        let job = self.begin_stop(stop);
         let (shared, handle) = (Arc::clone(&self.shared), Arc::clone(&self.handle));
         self.jobs.spawn(async move {
-            shared.thaw(&handle).await;
+            shared.unpause_to_end(&handle).await;
             let stopped = tokio::time::timeout(within, connection.stop(how)).await;
             let late = || {
                 Failure::new(Code::Timeout, format!("it was not over after {within:?}"))
                     .hint("`wharf doctor` looks for processes that cannot be ended")
             };
-            Done::Stopped(job, stopped.unwrap_or_else(|_| Err(late())))
+            JobResult::Stopped(job, stopped.unwrap_or_else(|_| Err(late())))
         });
     }
 
@@ -197,8 +198,8 @@ impl Task {
             Err(failure) => failure,
         };
         tracing::warn!(session = %self.handle.id, %failure, "a stop failed");
-        let at = self.stopping.iter().position(|(of, _)| *of == job)?;
-        let stop = &mut self.stopping[at].1;
+        let at = self.running_stops.iter().position(|(of, _)| *of == job)?;
+        let stop = &mut self.running_stops[at].1;
         if failure.code == Code::Unreachable && !stop.again {
             return Some(End::Broken);
         }
@@ -208,8 +209,8 @@ impl Task {
             return Some(End::Broken);
         }
         // The session goes on, and so does what was planned for it.
-        self.asked = false;
-        if let Some(reply) = self.stopping.swap_remove(at).1.reply {
+        self.end_requested = false;
+        if let Some(reply) = self.running_stops.swap_remove(at).1.reply {
             let _ = reply.send(Err(failure.clone()));
         }
         for restarter in self.restarters.drain(..) {
@@ -226,11 +227,11 @@ impl Task {
     fn due(&mut self, connection: &Arc<dyn Connection>, due: Option<Due>) {
         match due {
             None => {}
-            Some(Due::Look) => {
+            Some(Due::AskStats) => {
                 let (connection, within) = (Arc::clone(connection), self.shared.timeouts.call);
                 self.jobs.spawn(async move {
                     let stats = tokio::time::timeout(within, connection.stats()).await;
-                    Done::Looked(stats.ok().and_then(Result::ok))
+                    JobResult::Stats(stats.ok().and_then(Result::ok))
                 });
             }
             Some(Due::Stop(reason)) => {
@@ -241,7 +242,7 @@ impl Task {
                 let by = by.to_owned();
                 self.stop(
                     connection,
-                    StopAsked { grace, reason, by, reply: None, again: false, refused: None },
+                    StopRequest { grace, reason, by, reply: None, again: false, refused: None },
                 );
             }
         }

@@ -20,7 +20,7 @@ impl Engine {
         if !handle.session().paused {
             connected(&handle)?;
         }
-        self.still(key, &handle, true).await
+        self.set_paused(key, &handle, true).await
     }
 
     /// Lets a session go on.
@@ -31,7 +31,7 @@ impl Engine {
             return Err(Failure::new(Code::Ended, format!("session {name} has ended"))
                 .hint(format!("`wharf restart {name}` starts it again")));
         }
-        self.still(key, &handle, false).await?;
+        self.set_paused(key, &handle, false).await?;
         // One that could not be asked anything while it stood still is found again first.
         let mut found = handle.watch();
         let found = found.wait_for(|session| session.state != State::Unknown);
@@ -39,13 +39,13 @@ impl Engine {
         Ok(handle.session())
     }
 
-    async fn still(&self, key: &str, handle: &Arc<Handle>, still: bool) -> Result<Arc<Session>> {
+    async fn set_paused(&self, key: &str, handle: &Arc<Handle>, still: bool) -> Result<Arc<Session>> {
         let ticket = handle.ticket();
         let freezer = self.shared.freezer(handle).ok_or_else(|| {
             Failure::unsupported("pausing sessions", format!("the {} backend", ticket.backend))
         })?;
         self.within(key, freezer.freeze(&ticket, still)).await?;
-        self.shared.paused(handle, still);
+        self.shared.note_paused(handle, still);
         Ok(handle.session())
     }
 }
@@ -56,29 +56,29 @@ impl Shared {
     }
 
     /// Takes note that a session stands still, or goes on.
-    pub(crate) fn paused(self: &Arc<Self>, handle: &Arc<Handle>, still: bool) {
+    pub(crate) fn note_paused(self: &Arc<Self>, handle: &Arc<Handle>, still: bool) {
         let before = handle.session();
         if before.paused == still || before.state.is_over() {
             return;
         }
         self.update(handle, |session| session.paused = still);
-        if let Some(attention) = handle.attention() {
+        if let Some(observed) = handle.observed() {
             let kind = if still { "paused" } else { "resumed" };
-            attention.note("engine", kind, serde_json::Value::Null);
+            observed.add_event("engine", kind, serde_json::Value::Null);
             // Messages that waited for it are looked at again.
-            attention.dispatch(self, handle);
+            observed.ensure_courier(self, handle);
         }
     }
 
     /// Lets a session go on that is to be ended: what stands still hears nothing.
-    pub(crate) async fn thaw(self: &Arc<Self>, handle: &Arc<Handle>) {
+    pub(crate) async fn unpause_to_end(self: &Arc<Self>, handle: &Arc<Handle>) {
         if !handle.session().paused {
             return;
         }
         let Some(freezer) = self.freezer(handle) else { return };
         let ticket = handle.ticket();
         match tokio::time::timeout(self.timeouts.call, freezer.freeze(&ticket, false)).await {
-            Ok(Ok(())) => self.paused(handle, false),
+            Ok(Ok(())) => self.note_paused(handle, false),
             Ok(Err(failure)) => {
                 tracing::warn!(session = %handle.id, %failure, "a paused session does not go on");
             }
@@ -92,13 +92,13 @@ impl Shared {
         let ticket = handle.ticket();
         let asked = tokio::time::timeout(self.timeouts.adopt, freezer.is_frozen(&ticket)).await;
         if let Ok(Ok(still)) = asked {
-            self.paused(handle, still);
+            self.note_paused(handle, still);
         }
     }
 }
 
 /// Hears of sessions that somebody else made stand still, for as long as the engine is open.
-pub(crate) fn hear(shared: &Arc<Shared>, backend: &Arc<dyn Backend>) {
+pub(crate) fn follow_freezer_news(shared: &Arc<Shared>, backend: &Arc<dyn Backend>) {
     let Some(mut news) = backend.freezer().and_then(Freezer::news) else { return };
     let (name, mut closing) = (backend.name(), shared.closing.subscribe());
     // It must not keep alive what it tells of.

@@ -55,26 +55,26 @@ impl Engine {
     /// Takes a session that is over out of everything.
     pub(crate) async fn forget(&self, handle: &Arc<Handle>) -> Result<()> {
         let shared = &self.shared;
-        self.let_go(handle).await?;
+        self.wait_for_task_end(handle).await?;
         let dir = shared.home.session(&handle.id);
         // What its task still writes would be there again.
-        handle.let_go().await;
+        handle.wait_for_task_end().await;
         let (letting_go, gone) = (Arc::clone(shared), Arc::clone(handle));
         let removed = tokio::task::spawn_blocking(move || {
             disk::remove_session(&dir)?;
-            letting_go.undress(&gone.id, &gone.ticket().spec);
+            letting_go.release_environments(&gone.id, &gone.ticket().spec);
             Ok::<_, Failure>(())
         })
         .await;
         removed.map_err(|error| Failure::new(Code::Internal, format!("removing failed: {error}")))??;
         disk::free_link(&shared.home, &handle.session().name, &handle.id);
-        self.gone(&handle.id);
+        self.publish_removal(&handle.id);
         handle.set_stage(Stage::Gone);
         Ok(())
     }
 
     /// Has its place take away what it kept for the session on purpose.
-    async fn let_go(&self, handle: &Arc<Handle>) -> Result<()> {
+    async fn wait_for_task_end(&self, handle: &Arc<Handle>) -> Result<()> {
         let ticket = handle.ticket();
         if !ticket.spec.made.as_ref().is_some_and(|made| made.kept) {
             return Ok(());
@@ -87,7 +87,7 @@ impl Engine {
         })
     }
 
-    fn gone(&self, id: &SessionId) {
+    fn publish_removal(&self, id: &SessionId) {
         self.shared.registry.remove(id);
         self.shared.store.remove(id);
         // Nobody may be listening.

@@ -8,27 +8,27 @@ use wharf_model::{ExitRecord, Reason, Restart, State};
 use crate::instance::disk;
 use crate::instance::shared::random;
 use crate::session::requests::Command;
-use crate::session::task::{Launching, Phase, Task};
+use crate::session::task::{Phase, RunStart, Task};
 
 impl Task {
     /// A run is over: decides whether there is another. `failed_start` says that the end is an older one, and
     /// that a start after it has failed.
     pub(crate) fn conclude(&mut self, exit: ExitRecord, failed_start: bool) -> Phase {
         if !self.restarters.is_empty() {
-            self.answer(&exit);
+            self.answer_stops(&exit);
             let restarters = std::mem::take(&mut self.restarters);
-            return Phase::Launch(Box::new(Launching::Again { ended: exit, restarters }));
+            return Phase::StartRun(Box::new(RunStart::Again { ended: exit, restarters }));
         }
         let spec = &self.handle.ticket().spec;
         // A stop that somebody asked for stands, also where the command was faster and ended by itself.
-        let by_itself = !self.asked && matches!(exit.reason, Reason::Exited | Reason::Lost);
+        let by_itself = !self.end_requested && matches!(exit.reason, Reason::Exited | Reason::Lost);
         let wanted = match spec.restart {
             Restart::No => false,
             Restart::OnFailure => failed_start || exit.failed(),
             Restart::Always => true,
         };
         if by_itself && wanted && spec.backoff.most.is_none_or(|most| self.attempts < most) {
-            return Phase::Rest(Box::new(exit));
+            return Phase::BackOff(Box::new(exit));
         }
         over(if wanted { self.with_stop(exit) } else { exit })
     }
@@ -36,7 +36,7 @@ impl Task {
     /// Where a stop met a command that had ended by itself: notes it in the record, on disk. An engine that comes after
     /// a crash of this one would else take the end for one to start again after.
     fn with_stop(&self, mut exit: ExitRecord) -> ExitRecord {
-        let Some((_, stop)) = self.stopping.last() else { return exit };
+        let Some((_, stop)) = self.running_stops.last() else { return exit };
         if !matches!(exit.reason, Reason::Exited | Reason::Lost) {
             return exit;
         }
@@ -48,7 +48,7 @@ impl Task {
     }
 
     /// Waits before the next run.
-    pub(crate) async fn rest(&mut self, ended: ExitRecord) -> Phase {
+    pub(crate) async fn back_off(&mut self, ended: ExitRecord) -> Phase {
         let wait = self.handle.ticket().spec.backoff.wait(self.attempts, random().unwrap_or(0));
         let wait = Duration::from_millis(wait.0);
         self.attempts += 1;
@@ -72,18 +72,18 @@ impl Task {
             tokio::select! {
                 () = &mut closed => return self.leave().await,
                 () = &mut pause => {
-                    return Phase::Launch(Box::new(Launching::Again { ended, restarters: Vec::new() }));
+                    return Phase::StartRun(Box::new(RunStart::Again { ended, restarters: Vec::new() }));
                 }
                 Some(command) = self.commands.recv() => match command {
                     Command::Stop(stop) => {
-                        self.note(*stop);
+                        self.begin_stop(*stop);
                         return over(self.with_stop(ended));
                     }
                     Command::Restart(stop, restarter) => {
-                        self.note(*stop);
-                        self.answer(&ended);
+                        self.begin_stop(*stop);
+                        self.answer_stops(&ended);
                         let restarters = vec![restarter];
-                        return Phase::Launch(Box::new(Launching::Again { ended, restarters }));
+                        return Phase::StartRun(Box::new(RunStart::Again { ended, restarters }));
                     }
                     Command::Pipe { file, from_start, reply } => {
                         let _ = reply.send(self.pipe_to(file, from_start).await);

@@ -9,27 +9,27 @@ use crate::session::task::Task;
 
 /// What was told of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct ReportedEvents {
     suspended: bool,
     oom_kills: u64,
 }
 
 impl Task {
     /// What an engine before this one has told of a run that was found again.
-    pub(crate) async fn told_before(&self, found: bool, status: Status) -> Trouble {
+    pub(crate) async fn already_reported(&self, found: bool, status: Status) -> ReportedEvents {
         let file = self.shared.home.session(&self.handle.id).join(Home::EVENTS);
         if !found || !(status.suspended || status.oom_kills > 0) || !file.exists() {
-            return Trouble::default();
+            return ReportedEvents::default();
         }
-        let (run, attention) = (self.handle.session().run, self.shared.attention(&self.handle));
-        let (mut told, mut reader) = (Trouble::default(), EventReader::default());
+        let (run, observed) = (self.handle.session().run, self.shared.observed(&self.handle));
+        let (mut told, mut reader) = (ReportedEvents::default(), EventReader::default());
         loop {
-            match attention.events.read(0, &mut reader) {
+            match observed.events.read(0, &mut reader) {
                 Ok(Some(events)) => told = events.iter().fold(told, |told, event| told.after(event, run)),
                 Ok(None) => return told,
                 Err(failure) => {
                     tracing::warn!(session = %self.handle.id, %failure, "a session's events cannot be read");
-                    return Trouble { suspended: status.suspended, oom_kills: status.oom_kills };
+                    return ReportedEvents { suspended: status.suspended, oom_kills: status.oom_kills };
                 }
             }
             tokio::task::yield_now().await;
@@ -37,24 +37,24 @@ impl Task {
     }
 
     /// Tells what is new.
-    pub(crate) fn tell_trouble(&mut self, status: &Status) {
+    pub(crate) fn report_run_events(&mut self, status: &Status) {
         let run = self.handle.session().run;
-        if status.oom_kills > self.told.oom_kills {
+        if status.oom_kills > self.reported.oom_kills {
             let data = json!({ "run": run, "kills": status.oom_kills });
-            self.shared.befell(&self.handle, "oom", data);
-            self.told.oom_kills = status.oom_kills;
+            self.shared.add_engine_event(&self.handle, "oom", data);
+            self.reported.oom_kills = status.oom_kills;
         }
         // What is over is neither.
-        if status.suspended != self.told.suspended && status.exit.is_none() {
+        if status.suspended != self.reported.suspended && status.exit.is_none() {
             let (kind, from) =
                 if status.suspended { ("suspended", None) } else { ("resumed", Some("suspended")) };
-            self.shared.befell(&self.handle, kind, json!({ "run": run, "from": from }));
-            self.told.suspended = status.suspended;
+            self.shared.add_engine_event(&self.handle, kind, json!({ "run": run, "from": from }));
+            self.reported.suspended = status.suspended;
         }
     }
 }
 
-impl Trouble {
+impl ReportedEvents {
     /// What is told once this event is, too.
     fn after(self, event: &Event, run: u32) -> Self {
         if event.source != "engine" || event.data.get("run").and_then(Value::as_u64) != Some(run.into()) {
@@ -92,8 +92,8 @@ mod tests {
             event("suspended", json!({ "run": 2 })),
             event("resumed", json!({ "run": 2, "from": "suspended" })),
         ];
-        let told = |run| events.iter().fold(Trouble::default(), |told, event| told.after(event, run));
-        assert_eq!(told(2), Trouble { suspended: false, oom_kills: 1 });
-        assert_eq!(told(1), Trouble { suspended: true, oom_kills: 7 });
+        let told = |run| events.iter().fold(ReportedEvents::default(), |told, event| told.after(event, run));
+        assert_eq!(told(2), ReportedEvents { suspended: false, oom_kills: 1 });
+        assert_eq!(told(1), ReportedEvents { suspended: true, oom_kills: 7 });
     }
 }

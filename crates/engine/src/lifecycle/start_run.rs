@@ -11,65 +11,65 @@ use wharf_model::{Code, ExitRecord, Failure, Home, Millis, Offset, Reason, Sessi
 
 use crate::Result;
 use crate::instance::disk;
-use crate::instance::shared::{Shared, now, slim};
+use crate::instance::shared::{Shared, now, without_start_data};
 use crate::launch::backend_launch;
 use crate::lifecycle::first_prompt::first_message;
 use crate::lifecycle::restart::over;
 use crate::observe::profiles::profile_of;
-use crate::output::copy_to_file::Pipe;
+use crate::output::copy_to_file::OutputCopy;
 use crate::output::read::log_end;
 use crate::session::handle::{Handle, Stage};
-use crate::session::requests::{Command, Restarter};
-use crate::session::task::{Launching, Phase, Task};
+use crate::session::requests::{Command, RestartRequest};
+use crate::session::task::{Phase, RunStart, Task};
 
 impl Task {
-    pub(crate) async fn launch(&mut self, launching: Launching) -> Phase {
-        match launching {
-            Launching::First { ticket, displaced, reply } => {
+    pub(crate) async fn start_run(&mut self, start: RunStart) -> Phase {
+        match start {
+            RunStart::First { ticket, displaced, reply } => {
                 let prompt = first_message(&ticket.spec);
                 let (phase, answer) = match self.try_start(ticket).await {
                     Ok(connection) => (Phase::Live(connection, false), Ok(())),
                     // Whatever the failure says: it may have happened, and only the answer was lost.
-                    Err(failure) => (self.abandon(displaced.as_ref()).await, Err(failure)),
+                    Err(failure) => (self.resolve_failed_start(displaced.as_ref()).await, Err(failure)),
                 };
                 if answer.is_ok() {
-                    self.running(None);
-                    self.attended(Some(Offset(0)));
+                    self.publish_running(None);
+                    self.start_observing(Some(Offset(0)));
                     self.hand_over(prompt).await;
                 }
                 // A caller that went away still has its session.
                 let _ = reply.send(answer);
                 phase
             }
-            Launching::Waited { ticket } => {
+            RunStart::Waited { ticket } => {
                 let prompt = first_message(&ticket.spec);
                 match self.try_start(ticket).await {
                     Ok(connection) => {
-                        self.running(None);
-                        self.attended(Some(Offset(0)));
+                        self.publish_running(None);
+                        self.start_observing(Some(Offset(0)));
                         self.hand_over(prompt).await;
                         Phase::Live(connection, false)
                     }
                     Err(failure) => self.never_ran(Reason::Failed, None, Some(failure.message)),
                 }
             }
-            Launching::Again { ended, restarters } => self.again(ended, restarters).await,
+            RunStart::Again { ended, restarters } => self.again(ended, restarters).await,
         }
     }
 
     /// Starts one more run in the same directory; the log goes on.
-    async fn again(&mut self, ended: ExitRecord, restarters: Vec<Restarter>) -> Phase {
+    async fn again(&mut self, ended: ExitRecord, restarters: Vec<RestartRequest>) -> Phase {
         let dir = self.shared.home.session(&self.handle.id);
-        self.asked = false;
+        self.end_requested = false;
         let before = log_end(&dir.join(Home::LOG)).ok();
         let (answer, phase) = match self
             .next_run(&ended, restarters.iter().any(|restarter| restarter.repin))
             .await
         {
             Ok(connection) => {
-                self.running(None);
-                self.tell_restart(&ended, before, !restarters.is_empty());
-                self.attended(before);
+                self.publish_running(None);
+                self.add_restart_event(&ended, before, !restarters.is_empty());
+                self.start_observing(before);
                 (Ok(()), Phase::Live(connection, false))
             }
             Err(failure) => {
@@ -93,15 +93,15 @@ impl Task {
     }
 
     /// Makes an event of another run.
-    fn tell_restart(&self, ended: &ExitRecord, before: Option<Offset>, asked: bool) {
+    fn add_restart_event(&self, ended: &ExitRecord, before: Option<Offset>, asked: bool) {
         if let Some(before) = before {
             // What it prints from here on is looked at.
-            self.shared.attention_from(&self.handle, before);
+            self.shared.observed_from(&self.handle, before);
         }
         let by = if asked { "request" } else { "policy" };
         let run = self.handle.session().run;
         let data = json!({ "run": run, "by": by, "attempt": self.attempts, "exit": ended });
-        self.shared.befell(&self.handle, "restarted", data);
+        self.shared.add_engine_event(&self.handle, "restarted", data);
     }
 
     async fn next_run(&mut self, ended: &ExitRecord, repin: bool) -> Result<Arc<dyn Connection>> {
@@ -125,7 +125,7 @@ impl Task {
             // A lost run has no record of its own; what is known of its end is kept all the same.
             disk::write_json(&kept, ended)?;
         }
-        if let Err(failure) = self.decided(&mut ticket, repin).await {
+        if let Err(failure) = self.next_ticket(&mut ticket, repin).await {
             if had_exit {
                 // Its end is not forgotten because there is no room for another beginning.
                 let _ = fs::rename(&kept, dir.join(Home::EXIT));
@@ -135,10 +135,10 @@ impl Task {
         let run = ticket.run;
         let next = self.shared.describe(&ticket, State::Starting);
         // A run without a turn before it has a conversation of its own, and a command line that names it.
-        let of_before = self.handle.session();
-        if let Some(attention) = self.handle.attention() {
-            attention.drive_by(profile_of(&self.shared.home, &ticket));
-            attention.events.go_on();
+        let before_restart = self.handle.session();
+        if let Some(observed) = self.handle.observed() {
+            observed.set_profile(profile_of(&self.shared.home, &ticket));
+            observed.events.go_on();
         }
         self.shared.update(&self.handle, |session| {
             session.state = State::Starting;
@@ -152,8 +152,8 @@ impl Task {
             Err(failure) => {
                 self.shared.update(&self.handle, |session| {
                     session.run = run - 1;
-                    session.argv.clone_from(&of_before.argv);
-                    session.conversation.clone_from(&of_before.conversation);
+                    session.argv.clone_from(&before_restart.argv);
+                    session.conversation.clone_from(&before_restart.conversation);
                 });
                 if failure.code != Code::Timeout {
                     if !path.exists() {
@@ -171,8 +171,8 @@ impl Task {
     }
 
     /// Makes the ticket of another run out of that of the last.
-    async fn decided(&self, ticket: &mut Ticket, repin: bool) -> Result<()> {
-        Pipe::reopen(&self.shared, &self.handle)?;
+    async fn next_ticket(&self, ticket: &mut Ticket, repin: bool) -> Result<()> {
+        OutputCopy::reopen(&self.shared, &self.handle)?;
         if repin {
             ticket.spec.pins.clear();
         }
@@ -204,18 +204,18 @@ impl Task {
             let _disk = self.handle.disk();
             disk::write_json(&self.shared.home.session(&ticket.id).join(Home::TICKET), &ticket)?;
         }
-        self.handle.ways().ticket = Arc::new(slim(ticket));
-        self.handle.ways().connection = Some(Arc::clone(&connection));
+        self.handle.links().ticket = Arc::new(without_start_data(ticket));
+        self.handle.links().connection = Some(Arc::clone(&connection));
         Ok(connection)
     }
 
     /// Everything decided. A dev shell may take minutes to build: a stop ends that, and so does the engine's end.
     async fn prepared(&mut self, ticket: Ticket) -> Result<Launch> {
         let shared = Arc::clone(&self.shared);
-        let dressed = shared.is_dressed(&ticket.spec);
+        let needs_environment = shared.needs_environment(&ticket.spec);
         // Boxed: what may be waited for here is large, and is moved as often as what holds it.
         let mut prepare = Box::pin(shared.prepare(ticket));
-        if !dressed {
+        if !needs_environment {
             return prepare.await;
         }
         let name = self.handle.session().name.clone();
@@ -231,7 +231,7 @@ impl Task {
             match command {
                 Command::Stop(stop) => {
                     let message = format!("session {name} was stopped before it began");
-                    self.note(*stop);
+                    self.begin_stop(*stop);
                     return Err(Failure::new(Code::Cancelled, message));
                 }
                 Command::Restart(_, restarter) => {
@@ -246,19 +246,19 @@ impl Task {
     }
 
     /// Publishes that the command runs.
-    pub(crate) fn running(&mut self, detail: Option<String>) {
+    pub(crate) fn publish_running(&mut self, detail: Option<String>) {
         let ticket = self.handle.ticket();
         let pids = [ticket.holder.as_ref(), ticket.command.as_ref()];
         self.shared
             .registry
             .processes(&self.handle.id, pids.into_iter().flatten().map(|process| process.pid));
-        let connection = self.handle.ways().connection.clone();
+        let connection = self.handle.links().connection.clone();
         let isolation = self.shared.isolation(&ticket);
         let status = connection.map(|connection| connection.status().borrow().clone()).unwrap_or_default();
         self.handle.set_typists(status.typists);
-        self.handle.set_stage(Stage::There);
-        if let Some(attention) = self.handle.attention() {
-            attention.events.go_on();
+        self.handle.set_stage(Stage::Exists);
+        if let Some(observed) = self.handle.observed() {
+            observed.events.go_on();
         }
         self.shared.update(&self.handle, |session| {
             session.state = State::Running;
@@ -289,36 +289,36 @@ impl Task {
         self.shared.remember(&self.handle, self.attempts);
     }
 
-    /// Has the session looked at where there is need: its output is dealt with up to `answered`, or up to now.
-    pub(crate) fn attended(&mut self, answered: Option<Offset>) {
+    /// Has the session looked at where there is need: its output is dealt with up to `processed`, or up to now.
+    pub(crate) fn start_observing(&mut self, processed: Option<Offset>) {
         let (shared, handle) = (&self.shared, &self.handle);
         let (ticket, dir) = (handle.ticket(), shared.home.session(&handle.id));
-        if answered.is_none() && dir.join(Home::MESSAGES).exists() {
-            shared.attention(handle).dispatch(shared, handle);
+        if processed.is_none() && dir.join(Home::MESSAGES).exists() {
+            shared.observed(handle).ensure_courier(shared, handle);
         }
-        if shared.shelf.attends(&shared.home, &ticket) {
-            if answered.is_some() {
+        if shared.profile_cache.is_agent(&shared.home, &ticket) {
+            if processed.is_some() {
                 shared.update(handle, |session| session.state = State::Starting);
             }
-            let attention = match answered {
-                Some(answered) => shared.attention_from(handle, answered),
-                None => shared.attention(handle),
+            let observed = match processed {
+                Some(processed) => shared.observed_from(handle, processed),
+                None => shared.observed(handle),
             };
-            let agent = attention.profile().name.clone();
+            let agent = observed.profile().name.clone();
             shared.update(handle, |session| session.agent = Some(agent));
-            attention.begun(handle);
-            attention.attend(shared, handle);
+            observed.ensure_first_and_last_event(handle);
+            observed.ensure_observer(shared, handle);
         } else if ticket.spec.tty {
             let end = || log_end(&dir.join(Home::LOG)).unwrap_or_default();
-            shared.tap.watch(shared, handle, false, answered.unwrap_or_else(end));
+            shared.output_watch.watch(shared, handle, false, processed.unwrap_or_else(end));
         }
     }
 
     /// A first start failed or took too long. It may have happened: what can be seen to run is ended, what cannot is kept.
-    async fn abandon(&mut self, displaced: Option<&SessionId>) -> Phase {
+    async fn resolve_failed_start(&mut self, displaced: Option<&SessionId>) -> Phase {
         let dir = self.shared.home.session(&self.handle.id);
         let Ok(Some(ticket)) = disk::ticket(&dir) else {
-            return self.never_came_to_be(displaced);
+            return self.take_back_start(displaced);
         };
         let within = self.shared.timeouts.adopt;
         let found = match self.shared.backend(&ticket.backend).map(Arc::clone) {
@@ -343,17 +343,17 @@ impl Task {
             None => false,
         };
         if ended {
-            return self.never_came_to_be(displaced);
+            return self.take_back_start(displaced);
         }
-        self.handle.ways().ticket = Arc::new(slim(ticket));
-        self.handle.set_stage(Stage::There);
+        self.handle.links().ticket = Arc::new(without_start_data(ticket));
+        self.handle.set_stage(Stage::Exists);
         Phase::Adopt
     }
 
-    fn never_came_to_be(&mut self, displaced: Option<&SessionId>) -> Phase {
+    fn take_back_start(&mut self, displaced: Option<&SessionId>) -> Phase {
         undo(&self.shared, &self.handle, displaced);
         // Whoever stopped it before it began.
-        self.answer(&record(Reason::Stopped, None));
+        self.answer_stops(&record(Reason::Stopped, None));
         Phase::Leave
     }
 
@@ -393,7 +393,7 @@ pub(crate) fn undo(shared: &Arc<Shared>, handle: &Arc<Handle>, displaced: Option
     if let Err(failure) = disk::remove_session(&dir) {
         tracing::warn!(session = %handle.id, %failure, "a failed start left its directory");
     }
-    shared.undress(&handle.id, &handle.ticket().spec);
+    shared.release_environments(&handle.id, &handle.ticket().spec);
     match displaced.filter(|old| shared.home.session(old).exists()) {
         Some(old) if disk::linked(&shared.home, &name).as_ref() == Some(&handle.id) => {
             if let Err(failure) = disk::point_link(&shared.home, &name, old) {
@@ -404,6 +404,6 @@ pub(crate) fn undo(shared: &Arc<Shared>, handle: &Arc<Handle>, displaced: Option
     }
     shared.ports.free(&handle.id);
     shared.registry.unclaim(&handle.id, &name, displaced);
-    handle.ways().commands = None;
+    handle.links().commands = None;
     handle.set_stage(Stage::Gone);
 }

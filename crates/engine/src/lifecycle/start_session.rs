@@ -10,10 +10,11 @@ use crate::instance::disk;
 use crate::instance::engine::Engine;
 use crate::instance::names::stem_of;
 use crate::instance::registry::{Claimed, taken};
-use crate::instance::shared::{now, random, slim};
+use crate::instance::shared::{now, random, without_start_data};
 use crate::launch::{backend_launch, secrets, validate};
+use crate::lifecycle::start_run::undo;
 use crate::session::handle::{Handle, Stage};
-use crate::session::task::{self, Launching, Phase};
+use crate::session::task::{self, Phase, RunStart};
 
 /// How many made-up names are tried before a random one.
 const MAX_NAME_TRIES: usize = 64;
@@ -37,8 +38,8 @@ impl Engine {
             };
             // Another caller's start may still fail: then it is this caller's turn.
             let mut watch = handle.watch();
-            while handle.stage() == Stage::Launching && watch.changed().await.is_ok() {}
-            if handle.stage() == Stage::There && !handle.is_over() {
+            while handle.stage() == Stage::Starting && watch.changed().await.is_ok() {}
+            if handle.stage() == Stage::Exists && !handle.is_over() {
                 return Ok((handle.session(), false));
             }
             tokio::task::yield_now().await;
@@ -86,8 +87,8 @@ impl Engine {
         };
         for attempt in 0.. {
             ticket.spec.name = Some(ticket.name.clone());
-            let small = shrunk(&mut ticket);
-            let handle = Handle::new(shared.describe(&small, State::Starting), small, Stage::Launching);
+            let small = copy_without_start_data(&mut ticket);
+            let handle = Handle::new(shared.describe(&small, State::Starting), small, Stage::Starting);
             let claimed = shared.registry.claim(&handle, ensure, named);
             let link = match claimed {
                 Ok(Claimed::Existing(handle)) => return Ok(Claim::Existing(handle)),
@@ -127,21 +128,21 @@ impl Engine {
         awaited: bool,
     ) -> Result<Claim> {
         let shared = &self.shared;
-        if let Err(failure) = secrets::place(&shared.home.session(&ticket.id), &mut ticket) {
-            task::undo(shared, &handle, displaced.as_ref());
+        if let Err(failure) = secrets::write_secrets(&shared.home.session(&ticket.id), &mut ticket) {
+            undo(shared, &handle, displaced.as_ref());
             return Err(failure);
         }
         let (reply, started) = oneshot::channel();
         let phase = if awaited {
             if let Err(failure) = self.park(&handle, &mut ticket) {
-                task::undo(shared, &handle, displaced.as_ref());
+                undo(shared, &handle, displaced.as_ref());
                 return Err(failure);
             }
             // It exists from now on; its start is not this call's to wait for.
             let _ = reply.send(Ok(()));
-            Phase::Waiting
+            Phase::WaitForOthers
         } else {
-            Phase::Launch(Box::new(Launching::First { ticket, displaced, reply }))
+            Phase::StartRun(Box::new(RunStart::First { ticket, displaced, reply }))
         };
         task::spawn(shared, &handle, phase, 0);
         let name = handle.session().name.clone();
@@ -161,9 +162,9 @@ impl Engine {
         let dir = shared.home.session(&ticket.id);
         disk::session_dir(&dir)?;
         disk::write_json(&dir.join(Home::TICKET), ticket)?;
-        handle.ways().ticket = Arc::new(shrunk(ticket));
+        handle.links().ticket = Arc::new(copy_without_start_data(ticket));
         let ports = ticket.spec.ports.clone();
-        handle.set_stage(Stage::There);
+        handle.set_stage(Stage::Exists);
         shared.update(handle, |session| session.ports = ports);
         shared.remember(handle, 0);
         Ok(())
@@ -212,10 +213,10 @@ enum Claim {
 }
 
 /// A copy without what only a start needs, made without copying that first.
-fn shrunk(ticket: &mut Ticket) -> Ticket {
+fn copy_without_start_data(ticket: &mut Ticket) -> Ticket {
     let env = std::mem::take(&mut ticket.spec.env);
     let texts = (ticket.spec.prompt.take(), ticket.spec.motd.take());
-    let small = slim(ticket.clone());
+    let small = without_start_data(ticket.clone());
     ticket.spec.env = env;
     (ticket.spec.prompt, ticket.spec.motd) = texts;
     small

@@ -10,8 +10,8 @@ use wharf_model::{Code, ExitRecord, Failure, Reason, Session};
 use crate::Result;
 use crate::instance::engine::Engine;
 use crate::session::handle::{Handle, Stage};
-use crate::session::requests::{Command, Restarter, StopAsked};
-use crate::session::task::{self, Launching, Phase};
+use crate::session::requests::{Command, RestartRequest, StopRequest};
+use crate::session::task::{self, Phase, RunStart};
 
 /// How often a message to a task that is just leaving is sent again.
 const MAX_SEND_TRIES: usize = 4;
@@ -82,19 +82,19 @@ impl Engine {
         }
         for _ in 0..MAX_SEND_TRIES {
             let (reply, answer) = oneshot::channel();
-            let restarter = Restarter { reply, repin };
+            let restarter = RestartRequest { reply, repin };
             let session = handle.session();
             if session.state.is_over() {
                 handle = self.shared.registry.canonical(&handle);
                 let ended = over(&session)?;
-                let launching = Launching::Again { ended, restarters: vec![restarter] };
-                if !task::spawn(&self.shared, &handle, Phase::Launch(Box::new(launching)), 0) {
-                    handle.let_go().await;
+                let launching = RunStart::Again { ended, restarters: vec![restarter] };
+                if !task::spawn(&self.shared, &handle, Phase::StartRun(Box::new(launching)), 0) {
+                    handle.wait_for_task_end().await;
                     continue;
                 }
                 self.shared.registry.revived(&handle.id);
             } else {
-                let stop = StopAsked {
+                let stop = StopRequest {
                     grace,
                     reason: Reason::Stopped,
                     by: by.to_owned(),
@@ -138,7 +138,7 @@ impl Engine {
             }
             let (reply, answer) = oneshot::channel();
             let (by, reply) = (by.to_owned(), Some(reply));
-            let stop = StopAsked { grace, reason, by, reply, again: false, refused: None };
+            let stop = StopRequest { grace, reason, by, reply, again: false, refused: None };
             if send(handle, Command::Stop(Box::new(stop))).await
                 && let Ok(answer) = answer.await
             {
@@ -155,7 +155,7 @@ impl Engine {
 
 /// Sends a message to a session's task; false where it has none.
 pub(crate) async fn send(handle: &Handle, command: Command) -> bool {
-    let sender = handle.ways().commands.clone();
+    let sender = handle.links().commands.clone();
     if let Some(sender) = sender {
         sender.send(command).await.is_ok()
     } else {

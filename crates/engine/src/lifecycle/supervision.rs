@@ -38,7 +38,7 @@ pub(crate) enum Due {
     /// End it.
     Stop(Reason),
     /// Ask what it has printed.
-    Look,
+    AskStats,
 }
 
 impl Supervision {
@@ -92,7 +92,7 @@ impl Supervision {
         self.idle.as_ref()?;
         // The answer sets the next time; until then there is no second question.
         self.not_before = Instant::now() + RETRY_INTERVAL;
-        Some(Due::Look)
+        Some(Due::AskStats)
     }
 
     /// Takes an answer into account. What could not be asked counts as activity: nothing ends on doubt.
@@ -174,7 +174,7 @@ mod tests {
         let mut supervision = Supervision::fresh(&ticket(None, Some(1_000)));
         let mut status = Status::default();
         let mut stats = Stats { last_output: Some(now()), ..Stats::default() };
-        assert_eq!(supervision.due(), Some(Due::Look));
+        assert_eq!(supervision.due(), Some(Due::AskStats));
         assert_eq!(supervision.looked(Some(&stats), &status), None);
         tokio::time::advance(Duration::from_millis(900)).await;
         (stats.log_end, stats.last_output) = (Offset(1), Some(now()));

@@ -14,7 +14,7 @@ use crate::instance::engine::Engine;
 use crate::instance::shared::Shared;
 use crate::session::handle::{Handle, Stage};
 use crate::session::requests::Command;
-use crate::session::task::{Launching, Phase, Task};
+use crate::session::task::{Phase, RunStart, Task};
 
 /// How often a port is tried.
 const PORT_POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -44,7 +44,7 @@ impl Engine {
 
 impl Task {
     /// Waits for other sessions. Its name, ports and ticket are there already.
-    pub(crate) async fn waiting(&mut self) -> Phase {
+    pub(crate) async fn wait_for_others(&mut self) -> Phase {
         let after = self.handle.ticket().spec.after.clone();
         let shared = Arc::clone(&self.shared);
         let closed = shared.closed();
@@ -59,12 +59,12 @@ impl Task {
             self.shared.update(&self.handle, |session| {
                 session.detail = Some(format!("waits for {} {word}", after.name));
             });
-            let held = held(&shared, after);
-            tokio::pin!(held);
+            let met = wait_until_met(&shared, after);
+            tokio::pin!(met);
             loop {
                 let command = tokio::select! {
                     () = &mut closed => return self.leave().await,
-                    held = &mut held => match held {
+                    met = &mut met => match met {
                         Ok(()) => break,
                         Err(why) => return self.never_ran(Reason::Failed, None, Some(why)),
                     },
@@ -73,7 +73,7 @@ impl Task {
                 match command {
                     Command::Stop(stop) => {
                         let (reason, by) = (stop.reason, stop.by.clone());
-                        self.note(*stop);
+                        self.begin_stop(*stop);
                         return self.never_ran(reason, Some(by), None);
                     }
                     Command::Restart(_, restarter) => {
@@ -89,7 +89,7 @@ impl Task {
             }
         }
         match disk::ticket(&self.shared.home.session(&self.handle.id)) {
-            Ok(Some(ticket)) => Phase::Launch(Box::new(Launching::Waited { ticket })),
+            Ok(Some(ticket)) => Phase::StartRun(Box::new(RunStart::Waited { ticket })),
             Ok(None) => self.never_ran(Reason::Failed, None, Some("its directory is gone".to_owned())),
             Err(failure) => self.never_ran(Reason::Failed, None, Some(failure.message)),
         }
@@ -97,7 +97,7 @@ impl Task {
 }
 
 /// Waits until a condition holds; an error where it never will.
-async fn held(shared: &Arc<Shared>, after: &After) -> std::result::Result<(), String> {
+async fn wait_until_met(shared: &Arc<Shared>, after: &After) -> std::result::Result<(), String> {
     let name = &after.name;
     let Some(other) = shared.registry.by_name(name.as_str()) else {
         // It was there when the wait began, so it has ended and was removed, or is older than memory.
@@ -108,11 +108,11 @@ async fn held(shared: &Arc<Shared>, after: &After) -> std::result::Result<(), St
     };
     match after.what {
         AfterWhat::Exit => {
-            over(&other).await;
+            wait_for_end(&other).await;
             Ok(())
         }
         AfterWhat::Success => {
-            over(&other).await;
+            wait_for_end(&other).await;
             match other.session().exit.clone() {
                 Some(exit) if exit.failed() => {
                     Err(format!("session {name} ended with {}", exit.shell_code()))
@@ -126,13 +126,13 @@ async fn held(shared: &Arc<Shared>, after: &After) -> std::result::Result<(), St
                 return Err(format!("session {name} has no reserved port"));
             };
             tokio::select! {
-                () = over(&other) => Err(format!("session {name} ended before it listened on its port {port}")),
+                () = wait_for_end(&other) => Err(format!("session {name} ended before it listened on its port {port}")),
                 () = listening(port) => Ok(()),
             }
         }
         AfterWhat::Idle => {
             tokio::select! {
-                () = over(&other) => Err(format!("session {name} ended before it was idle")),
+                () = wait_for_end(&other) => Err(format!("session {name} ended before it was idle")),
                 () = idle(shared, &other) => Ok(()),
             }
         }
@@ -141,8 +141,8 @@ async fn held(shared: &Arc<Shared>, after: &After) -> std::result::Result<(), St
 
 /// Looks at a session, as long as this lasts, until it is seen to be idle.
 async fn idle(shared: &Arc<Shared>, other: &Arc<Handle>) {
-    let attention = shared.attention(other);
-    let mut typist = Typist::new(shared, other, &attention);
+    let observed = shared.observed(other);
+    let mut typist = Typist::new(shared, other, &observed);
     loop {
         let deadline = std::time::Instant::now() + LOOK_TIMEOUT;
         let seen = typist.until(deadline, |seen| seen.report.state == State::Idle).await;
@@ -154,7 +154,7 @@ async fn idle(shared: &Arc<Shared>, other: &Arc<Handle>) {
     }
 }
 
-async fn over(other: &Handle) {
+async fn wait_for_end(other: &Handle) {
     let mut watch = other.watch();
     while !watch.borrow_and_update().state.is_over() && other.stage() != Stage::Gone {
         if watch.changed().await.is_err() {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::task::JoinHandle;
 use wharf_agents::{Told, Transcript};
 
-use crate::observe::observed::Attention;
+use crate::observe::observed::Observed;
 
 /// How often an agent's own record is read while something happens.
 const READ_INTERVAL: Duration = Duration::from_millis(300);
@@ -33,7 +33,7 @@ impl Record {
     }
 
     /// Begins to read where it is time, and takes what was read. Returns the conversation, where it is known.
-    pub(crate) async fn poll(&mut self, attention: &Attention) -> Option<String> {
+    pub(crate) async fn poll(&mut self, observed: &Observed) -> Option<String> {
         if let Some(mut transcript) = self.transcript.take_if(|_| Instant::now() >= self.read + READ_INTERVAL)
         {
             // A file may be long, and a disk slow.
@@ -43,15 +43,15 @@ impl Record {
             }));
         }
         let reading = self.reading.take_if(|reading| reading.is_finished())?;
-        self.take(attention, reading.await.ok()?)
+        self.take(observed, reading.await.ok()?)
     }
 
     /// Reads what was written last. Returns the conversation, where it is known.
-    pub(crate) async fn finish(&mut self, attention: &Attention) -> Option<String> {
+    pub(crate) async fn finish(&mut self, observed: &Observed) -> Option<String> {
         let until = tokio::time::Instant::now() + LAST_READ_TIMEOUT;
         if let Some(reading) = self.reading.take() {
             let read = tokio::time::timeout_at(until, reading).await.ok()?.ok()?;
-            self.take(attention, read);
+            self.take(observed, read);
         }
         let mut transcript = self.transcript.take()?;
         let reading = tokio::task::spawn_blocking(move || {
@@ -59,26 +59,26 @@ impl Record {
             (transcript, told)
         });
         let read = tokio::time::timeout_at(until, reading).await.ok()?.ok()?;
-        self.take(attention, read)
+        self.take(observed, read)
     }
 
     /// Makes events of what was read.
-    fn take(&mut self, attention: &Attention, (transcript, told): (Transcript, Vec<Told>)) -> Option<String> {
+    fn take(&mut self, observed: &Observed, (transcript, told): (Transcript, Vec<Told>)) -> Option<String> {
         self.read = Instant::now();
         let conversation = transcript.conversation().map(str::to_owned);
         self.transcript = Some(transcript);
         // Where hooks tell the same, they tell it sooner.
-        let hooked = attention.hooked.load(Ordering::Acquire);
+        let has_hooks = observed.has_hooks.load(Ordering::Acquire);
         let mut begun = false;
         let said_by_hooks = |kind: &str| kind.starts_with("turn.") || kind.starts_with("tool.");
         for told in
-            told.into_iter().filter(|told| !(hooked && said_by_hooks(&told.kind)) && told.kind != "other")
+            told.into_iter().filter(|told| !(has_hooks && said_by_hooks(&told.kind)) && told.kind != "other")
         {
             begun |= told.kind == "turn.started";
             if told.kind == "turn.ended" {
-                attention.turn_over(begun);
+                observed.end_turn(begun);
             }
-            attention.note("record", &told.kind, told.data);
+            observed.add_event("record", &told.kind, told.data);
         }
         conversation
     }

@@ -14,19 +14,19 @@ use crate::Result;
 use crate::instance::engine::Engine;
 use crate::instance::shared::{Shared, now};
 use crate::observe::event_log::EventReader;
-use crate::observe::observed::{Attention, Told, lock};
+use crate::observe::observed::{AgentEvent, Observed, lock};
 use crate::observe::profiles::load_profiles;
 use crate::session::handle::Handle;
 
 /// The largest event that is taken.
 const MAX_EVENT_LEN: usize = 16 << 20;
 /// How much of what was told may wait until the session is looked at.
-const MAX_TOLD: usize = 256;
+const MAX_AGENT_EVENTS: usize = 256;
 
 /// The events of a session, one after the other.
 pub struct EventStream {
     handle: Arc<Handle>,
-    attention: Arc<Attention>,
+    observed: Arc<Observed>,
     last: watch::Receiver<u64>,
     after: u64,
     reader: EventReader,
@@ -42,13 +42,13 @@ impl EventStream {
                 return Ok(Some(event));
             }
             // Its end comes last, once all that it had to tell is told.
-            let told = || self.attention.events.is_sealed() || !self.handle.has_task();
+            let told = || self.observed.events.is_sealed() || !self.handle.has_task();
             let over = self.handle.is_over() && told();
             if over {
-                self.attention.begun(&self.handle);
+                self.observed.ensure_first_and_last_event(&self.handle);
             }
             if *self.last.borrow_and_update() > self.after {
-                match self.attention.events.read(self.after, &mut self.reader)? {
+                match self.observed.events.read(self.after, &mut self.reader)? {
                     Some(events) => self.ready = events.into(),
                     // The file went away under us.
                     None => self.after = *self.last.borrow(),
@@ -100,28 +100,28 @@ impl Engine {
     /// The events of a session after a number.
     pub async fn events(&self, key: &str, after: u64) -> Result<EventStream> {
         let handle = self.handle(key).await?;
-        let attention = self.shared.attention(&handle);
-        attention.begun(&handle);
-        let last = attention.events.last()?;
+        let observed = self.shared.observed(&handle);
+        observed.ensure_first_and_last_event(&handle);
+        let last = observed.events.last()?;
         // Whoever has all of them already need not read any again.
         let all = after >= *last.borrow();
-        let reader = if all { attention.events.reader_at_end()? } else { EventReader::default() };
-        Ok(EventStream { handle, attention, last, after, reader, ready: VecDeque::new() })
+        let reader = if all { observed.events.reader_at_end()? } else { EventReader::default() };
+        Ok(EventStream { handle, observed, last, after, reader, ready: VecDeque::new() })
     }
 
     /// The events of a session from now on.
     pub(crate) fn new_events(&self, handle: &Arc<Handle>) -> Result<EventStream> {
-        let attention = self.shared.attention(handle);
-        let last = attention.events.last()?;
-        let (after, reader) = (*last.borrow(), attention.events.reader_at_end()?);
-        Ok(EventStream { handle: Arc::clone(handle), attention, last, after, reader, ready: VecDeque::new() })
+        let observed = self.shared.observed(handle);
+        let last = observed.events.last()?;
+        let (after, reader) = (*last.borrow(), observed.events.reader_at_end()?);
+        Ok(EventStream { handle: Arc::clone(handle), observed, last, after, reader, ready: VecDeque::new() })
     }
 
     /// Takes an event that a session's own programs tell. Kinds that are known move its state; all are kept.
     pub async fn tell(&self, id: &SessionId, source: &str, kind: &str, data: Value) -> Result<Event> {
         let handle = self.handle(id.as_str()).await?;
-        let attention = self.shared.attention(&handle);
-        attention.begun(&handle);
+        let observed = self.shared.observed(&handle);
+        observed.ensure_first_and_last_event(&handle);
         if kind.is_empty() || kind.len() > 200 {
             return Err(Failure::new(Code::Invalid, "an event has a kind of at most 200 bytes"));
         }
@@ -136,31 +136,31 @@ impl Engine {
             _ => None,
         };
         let state = state.filter(|state| matches!(state, State::Idle | State::Working | State::Asking));
-        self.told(&handle, &attention, source, kind, state, data)
+        self.add_agent_event(&handle, &observed, source, kind, state, data)
     }
 
     /// Takes what an agent's hook says: the profile translates it.
     pub async fn hook(&self, id: &SessionId, agent: Option<&str>, payload: Value) -> Result<()> {
         let handle = self.handle(id.as_str()).await?;
-        let attention = self.shared.attention(&handle);
-        attention.begun(&handle);
+        let observed = self.shared.observed(&handle);
+        observed.ensure_first_and_last_event(&handle);
         let profile = match agent {
-            Some(name) if name != attention.profile().name => {
+            Some(name) if name != observed.profile().name => {
                 load_profiles(&self.shared.home, handle.ticket().spec.project.as_deref())?.named(name)?
             }
-            _ => Arc::clone(&attention.profile()),
+            _ => Arc::clone(&observed.profile()),
         };
-        attention.hooked.store(true, Ordering::Release);
+        observed.has_hooks.store(true, Ordering::Release);
         for told in wharf_agents::hooks::translate(&profile, &payload) {
-            self.told(&handle, &attention, "hook", &told.kind, told.state, told.data)?;
+            self.add_agent_event(&handle, &observed, "hook", &told.kind, told.state, told.data)?;
         }
         Ok(())
     }
 
-    fn told(
+    fn add_agent_event(
         &self,
         handle: &Arc<Handle>,
-        attention: &Arc<Attention>,
+        observed: &Arc<Observed>,
         source: &str,
         kind: &str,
         state: Option<State>,
@@ -169,20 +169,20 @@ impl Engine {
         if kind == "turn.started"
             && let Some(prompt) = data.get("prompt").and_then(Value::as_str)
         {
-            *lock(&attention.prompt) = Some((now(), prompt.to_owned()));
+            *lock(&observed.prompt) = Some((now(), prompt.to_owned()));
         }
-        let event = attention.events.add(attention.answered(), source, kind, data)?;
+        let event = observed.events.add(observed.processed(), source, kind, data)?;
         if state.is_some() && !handle.is_over() {
             let evidence = format!("{source} told {kind} (event {})", event.seq);
-            let mut told = lock(&attention.told);
+            let mut events = lock(&observed.agent_events);
             // Only the last ones say how it is now; a flood of them is not kept.
-            if told.len() >= MAX_TOLD {
-                told.remove(0);
+            if events.len() >= MAX_AGENT_EVENTS {
+                events.remove(0);
             }
-            told.push(Told { kind: kind.to_owned(), state, evidence });
-            drop(told);
-            attention.tidings.notify_one();
-            attention.attend(&self.shared, handle);
+            events.push(AgentEvent { kind: kind.to_owned(), state, evidence });
+            drop(events);
+            observed.wake.notify_one();
+            observed.ensure_observer(&self.shared, handle);
         }
         Ok(event)
     }
@@ -191,11 +191,11 @@ impl Engine {
     fn switched_off(&self, profile: &str) -> Vec<String> {
         let mut all = Vec::new();
         for handle in self.shared.registry.all() {
-            let Some(attention) = handle.attention().filter(|_| !handle.is_over()) else { continue };
-            let own = attention.profile();
+            let Some(observed) = handle.observed().filter(|_| !handle.is_over()) else { continue };
+            let own = observed.profile();
             if own.name == profile {
                 let name = &handle.session().name;
-                let off = attention.budget().switched_off(&own);
+                let off = observed.budget().switched_off(&own);
                 all.extend(off.into_iter().map(|pattern| format!("{pattern} in session {name}")));
             }
         }
@@ -225,30 +225,30 @@ impl Engine {
 }
 
 impl Shared {
-    /// Makes an event of what befell a session, whether anybody looks at it or not.
-    pub(crate) fn befell(&self, handle: &Handle, kind: &str, data: Value) {
+    /// Adds an event of the engine's own to a session, whether an observer is at work or not.
+    pub(crate) fn add_engine_event(&self, handle: &Handle, kind: &str, data: Value) {
         // Output that was not looked at yet shall still be.
-        let attention = match self.tap.looked_to(&handle.id) {
-            Some(looked) => self.attention_from(handle, looked),
-            None => self.attention(handle),
+        let observed = match self.output_watch.looked_to(&handle.id) {
+            Some(looked) => self.observed_from(handle, looked),
+            None => self.observed(handle),
         };
-        attention.begun(handle);
-        attention.note("engine", kind, data);
+        observed.ensure_first_and_last_event(handle);
+        observed.add_event("engine", kind, data);
     }
 }
 
-impl Attention {
+impl Observed {
     /// Has the stream begin with the session's own beginning, and, where it is over, hold its end.
-    pub(crate) fn begun(&self, handle: &Handle) {
+    pub(crate) fn ensure_first_and_last_event(&self, handle: &Handle) {
         let Ok(last) = self.events.last() else { return };
         let session = handle.session();
         if *last.borrow() == 0 {
             let data = json!({ "name": session.name, "run": session.run, "created": session.created });
-            self.note("engine", "session.created", data);
+            self.add_event("engine", "session.created", data);
         }
         // Who still looks after it tells its end.
         if let Some(exit) = session.exit.as_ref().filter(|_| session.state.is_over() && !handle.has_task())
-            && let Err(failure) = self.events.end(self.answered(), exit)
+            && let Err(failure) = self.events.end(self.processed(), exit)
         {
             tracing::warn!(session = %handle.id, %failure, "the end of a session is not among its events");
         }

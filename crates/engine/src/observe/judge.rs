@@ -13,7 +13,7 @@ use crate::instance::shared::now;
 /// hooks alone go stale, screens alone flicker.
 pub(crate) struct Judge {
     /// The claims, the most trusted source first.
-    held: Vec<Held>,
+    held: Vec<HeldClaim>,
     report: Report,
     decided: String,
     /// How long a session must look idle before it counts as idle.
@@ -23,7 +23,7 @@ pub(crate) struct Judge {
 }
 
 /// What one source says now.
-struct Held {
+struct HeldClaim {
     source: Source,
     state: State,
     /// Since when it says so without a break.
@@ -66,7 +66,7 @@ impl fmt::Display for Verdict {
 }
 
 /// What a source says.
-pub(crate) struct Saying {
+pub(crate) struct SourceClaim {
     pub(crate) state: State,
     pub(crate) rule: String,
     pub(crate) evidence: String,
@@ -88,38 +88,38 @@ impl Judge {
     }
 
     /// Takes what a source says now; nothing takes its claim away.
-    pub(crate) fn hear(&mut self, source: Source, saying: Option<Saying>, at: Instant) {
+    pub(crate) fn hear(&mut self, source: Source, new: Option<SourceClaim>, at: Instant) {
         let place = self.held.iter().position(|held| held.source == source);
-        let Some(saying) = saying else {
+        let Some(new) = new else {
             if let Some(place) = place {
                 self.held.remove(place);
             }
             return;
         };
         match place {
-            Some(place) if self.held[place].state == saying.state => {
+            Some(place) if self.held[place].state == new.state => {
                 let held = &mut self.held[place];
                 // A rule that goes on matching says nothing new; one that sees movement does.
-                if held.movement != saying.movement {
+                if held.movement != new.movement {
                     held.renewed = at;
                 }
-                (held.rule, held.evidence, held.movement) = (saying.rule, saying.evidence, saying.movement);
-                held.firm = saying.firm;
+                (held.rule, held.evidence, held.movement) = (new.rule, new.evidence, new.movement);
+                held.firm = new.firm;
             }
             _ => {
                 if let Some(place) = place {
                     self.held.remove(place);
                 }
-                let held = Held {
+                let held = HeldClaim {
                     source,
-                    state: saying.state,
+                    state: new.state,
                     since: at,
                     renewed: at,
                     moment: now(),
-                    rule: saying.rule,
-                    evidence: saying.evidence,
-                    movement: saying.movement,
-                    firm: saying.firm,
+                    rule: new.rule,
+                    evidence: new.evidence,
+                    movement: new.movement,
+                    firm: new.firm,
                     verdict: Verdict::Unweighed,
                 };
                 let place = self.held.partition_point(|other| other.source < source);
@@ -214,7 +214,7 @@ impl Judge {
 
 /// How long a less trusted claim must stand against a more trusted one. `answered`: whether anything was typed since the
 /// trusted one was made.
-fn patience(against: &Held, claim: &Held, answered: bool) -> Duration {
+fn patience(against: &HeldClaim, claim: &HeldClaim, answered: bool) -> Duration {
     let millis = match (against.source, against.state, claim.state) {
         // Typing at a question is the worst that can happen: it is believed at once.
         (_, _, State::Asking) => 0,
@@ -236,12 +236,12 @@ fn patience(against: &Held, claim: &Held, answered: bool) -> Duration {
 mod tests {
     use super::*;
 
-    struct Court {
+    struct Fixture {
         judge: Judge,
         start: Instant,
     }
 
-    impl Court {
+    impl Fixture {
         fn new() -> Self {
             let first = Report {
                 state: State::Starting,
@@ -253,14 +253,14 @@ mod tests {
         }
 
         fn hear(&mut self, at: u64, source: Source, state: Option<State>, evidence: &str) {
-            let saying = state.map(|state| Saying {
+            let new = state.map(|state| SourceClaim {
                 state,
                 rule: "r".into(),
                 evidence: evidence.into(),
                 movement: evidence.into(),
                 firm: false,
             });
-            self.judge.hear(source, saying, self.start + Duration::from_millis(at));
+            self.judge.hear(source, new, self.start + Duration::from_millis(at));
         }
 
         fn at(&mut self, at: u64) -> State {
@@ -271,124 +271,128 @@ mod tests {
 
     #[test]
     fn idle_counts_once_it_has_stood_for_a_while() {
-        let mut court = Court::new();
-        court.hear(0, Source::Screen, Some(State::Idle), "❯");
-        let (new, again) = court.judge.decide(court.start);
-        assert_eq!((new, again), (None, Some(court.start + Duration::from_millis(300))));
-        court.hear(100, Source::Screen, Some(State::Working), "esc to interrupt");
-        assert_eq!(court.at(100), State::Working);
-        court.hear(150, Source::Screen, Some(State::Idle), "❯");
-        assert_eq!(court.at(449), State::Working);
-        assert_eq!(court.at(450), State::Idle);
+        let mut fixture = Fixture::new();
+        fixture.hear(0, Source::Screen, Some(State::Idle), "❯");
+        let (new, again) = fixture.judge.decide(fixture.start);
+        assert_eq!((new, again), (None, Some(fixture.start + Duration::from_millis(300))));
+        fixture.hear(100, Source::Screen, Some(State::Working), "esc to interrupt");
+        assert_eq!(fixture.at(100), State::Working);
+        fixture.hear(150, Source::Screen, Some(State::Idle), "❯");
+        assert_eq!(fixture.at(449), State::Working);
+        assert_eq!(fixture.at(450), State::Idle);
     }
 
     #[test]
     fn a_question_on_the_screen_is_believed_at_once() {
-        let mut court = Court::new();
-        court.hear(0, Source::Agent, Some(State::Working), "turn.started");
-        court.hear(10, Source::Screen, Some(State::Asking), "Do you want to proceed?");
-        assert_eq!(court.at(10), State::Asking);
-        court.hear(500, Source::Screen, Some(State::Working), "esc to interrupt");
-        assert_eq!(court.at(500), State::Working);
+        let mut fixture = Fixture::new();
+        fixture.hear(0, Source::Agent, Some(State::Working), "turn.started");
+        fixture.hear(10, Source::Screen, Some(State::Asking), "Do you want to proceed?");
+        assert_eq!(fixture.at(10), State::Asking);
+        fixture.hear(500, Source::Screen, Some(State::Working), "esc to interrupt");
+        assert_eq!(fixture.at(500), State::Working);
     }
 
     #[test]
     fn a_hook_that_went_stale_gives_way_to_a_screen_that_stands() {
-        let mut court = Court::new();
-        court.hear(0, Source::Agent, Some(State::Working), "turn.started");
-        assert_eq!(court.at(0), State::Working);
-        court.hear(1_000, Source::Screen, Some(State::Idle), "❯");
-        assert_eq!(court.at(3_900), State::Working);
-        assert_eq!(court.at(4_000), State::Idle);
-        court.hear(5_000, Source::Agent, Some(State::Working), "turn.started again");
+        let mut fixture = Fixture::new();
+        fixture.hear(0, Source::Agent, Some(State::Working), "turn.started");
+        assert_eq!(fixture.at(0), State::Working);
+        fixture.hear(1_000, Source::Screen, Some(State::Idle), "❯");
+        assert_eq!(fixture.at(3_900), State::Working);
+        assert_eq!(fixture.at(4_000), State::Idle);
+        fixture.hear(5_000, Source::Agent, Some(State::Working), "turn.started again");
         // The same state heard again is not a new claim, but it is a fresh one.
-        assert_eq!(court.at(5_000), State::Working);
+        assert_eq!(fixture.at(5_000), State::Working);
     }
 
     #[test]
     fn a_spinner_that_turns_outweighs_a_screen_that_looks_idle() {
-        let mut court = Court::new();
+        let mut fixture = Fixture::new();
         for turn in 0..50 {
-            court.hear(turn * 100, Source::Terminal, Some(State::Working), &format!("title {turn}"));
-            court.hear(turn * 100 + 1, Source::Screen, Some(State::Idle), "›");
-            assert_eq!(court.at(turn * 100 + 2), State::Working, "after {turn} turns");
+            fixture.hear(turn * 100, Source::Terminal, Some(State::Working), &format!("title {turn}"));
+            fixture.hear(turn * 100 + 1, Source::Screen, Some(State::Idle), "›");
+            assert_eq!(fixture.at(turn * 100 + 2), State::Working, "after {turn} turns");
         }
-        assert_eq!(court.at(4_900 + 1_499), State::Working);
-        assert_eq!(court.at(4_900 + 1_500), State::Idle);
+        assert_eq!(fixture.at(4_900 + 1_499), State::Working);
+        assert_eq!(fixture.at(4_900 + 1_500), State::Idle);
     }
 
     #[test]
     fn a_report_that_stands_still_is_kept_fresh_by_what_moves_beside_it() {
-        let mut court = Court::new();
+        let mut fixture = Fixture::new();
         for turn in 0..50 {
-            let saying = Saying {
+            let new = SourceClaim {
                 state: State::Working,
                 rule: "status".into(),
                 evidence: "OSC 7501 says working".into(),
                 movement: format!("OSC 7501 says working, title {turn}"),
                 firm: false,
             };
-            court.judge.hear(Source::Terminal, Some(saying), court.start + Duration::from_millis(turn * 100));
-            court.hear(turn * 100 + 1, Source::Screen, Some(State::Idle), "›");
-            assert_eq!(court.at(turn * 100 + 2), State::Working, "after {turn} turns");
+            fixture.judge.hear(
+                Source::Terminal,
+                Some(new),
+                fixture.start + Duration::from_millis(turn * 100),
+            );
+            fixture.hear(turn * 100 + 1, Source::Screen, Some(State::Idle), "›");
+            assert_eq!(fixture.at(turn * 100 + 2), State::Working, "after {turn} turns");
         }
     }
 
     #[test]
     fn a_program_that_reports_its_state_is_believed_for_long() {
-        let mut court = Court::new();
-        let saying = Saying {
+        let mut fixture = Fixture::new();
+        let new = SourceClaim {
             state: State::Working,
             rule: "status".into(),
             evidence: "OSC 7501 says working".into(),
             movement: String::new(),
             firm: true,
         };
-        court.judge.hear(Source::Terminal, Some(saying), court.start);
-        court.hear(0, Source::Screen, Some(State::Idle), "›");
-        assert_eq!(court.at(14_999), State::Working);
-        assert_eq!(court.at(15_000), State::Idle);
+        fixture.judge.hear(Source::Terminal, Some(new), fixture.start);
+        fixture.hear(0, Source::Screen, Some(State::Idle), "›");
+        assert_eq!(fixture.at(14_999), State::Working);
+        assert_eq!(fixture.at(15_000), State::Idle);
     }
 
     #[test]
     fn an_older_contradiction_never_wins() {
-        let mut court = Court::new();
-        court.hear(0, Source::Screen, Some(State::Working), "esc");
-        court.hear(10, Source::Agent, Some(State::Idle), "turn.ended");
-        assert_eq!(court.at(20_000), State::Idle);
-        let claims = court.judge.claims();
+        let mut fixture = Fixture::new();
+        fixture.hear(0, Source::Screen, Some(State::Working), "esc");
+        fixture.hear(10, Source::Agent, Some(State::Idle), "turn.ended");
+        assert_eq!(fixture.at(20_000), State::Idle);
+        let claims = fixture.judge.claims();
         assert_eq!(claims[0].verdict, "decided");
         assert_eq!(claims[1].verdict, "agent is trusted more");
-        court.hear(20_000, Source::Agent, None, "");
-        assert_eq!(court.at(20_000), State::Working);
+        fixture.hear(20_000, Source::Agent, None, "");
+        assert_eq!(fixture.at(20_000), State::Working);
     }
 
     #[test]
     fn what_was_told_once_does_not_come_back() {
-        let mut court = Court::new();
-        court.hear(0, Source::Agent, Some(State::Asking), "permission.asked");
-        assert_eq!(court.at(0), State::Asking);
-        court.judge.typed(Some(now()));
-        court.hear(100, Source::Process, Some(State::Idle), "owns the terminal");
-        assert_eq!(court.at(1_500), State::Idle);
-        court.hear(2_000, Source::Process, Some(State::Working), "another owns it");
-        assert_eq!(court.at(2_000), State::Working);
+        let mut fixture = Fixture::new();
+        fixture.hear(0, Source::Agent, Some(State::Asking), "permission.asked");
+        assert_eq!(fixture.at(0), State::Asking);
+        fixture.judge.typed(Some(now()));
+        fixture.hear(100, Source::Process, Some(State::Idle), "owns the terminal");
+        assert_eq!(fixture.at(1_500), State::Idle);
+        fixture.hear(2_000, Source::Process, Some(State::Working), "another owns it");
+        assert_eq!(fixture.at(2_000), State::Working);
     }
 
     #[test]
     fn what_an_agent_asks_stands_until_somebody_answers() {
-        let mut court = Court::new();
-        court.hear(0, Source::Agent, Some(State::Asking), "permission.asked");
-        court.hear(10, Source::Screen, Some(State::Idle), "❯");
-        assert_eq!(court.at(2_000), State::Asking);
-        court.hear(3_000, Source::Screen, Some(State::Working), "esc to interrupt");
-        assert_eq!(court.at(60_000), State::Asking, "nobody has typed anything");
-        court.judge.typed(Some(Millis(now().0 + 1)));
-        assert_eq!(court.at(60_001), State::Working);
+        let mut fixture = Fixture::new();
+        fixture.hear(0, Source::Agent, Some(State::Asking), "permission.asked");
+        fixture.hear(10, Source::Screen, Some(State::Idle), "❯");
+        assert_eq!(fixture.at(2_000), State::Asking);
+        fixture.hear(3_000, Source::Screen, Some(State::Working), "esc to interrupt");
+        assert_eq!(fixture.at(60_000), State::Asking, "nobody has typed anything");
+        fixture.judge.typed(Some(Millis(now().0 + 1)));
+        assert_eq!(fixture.at(60_001), State::Working);
         // The agent itself may say so, too.
-        court.hear(61_000, Source::Agent, Some(State::Asking), "permission.asked again");
-        assert_eq!(court.at(61_000), State::Asking);
-        court.hear(62_000, Source::Agent, Some(State::Working), "tool.started");
-        assert_eq!(court.at(62_000), State::Working);
+        fixture.hear(61_000, Source::Agent, Some(State::Asking), "permission.asked again");
+        assert_eq!(fixture.at(61_000), State::Asking);
+        fixture.hear(62_000, Source::Agent, Some(State::Working), "tool.started");
+        assert_eq!(fixture.at(62_000), State::Working);
     }
 }

@@ -17,20 +17,20 @@ use crate::deliver::courier;
 use crate::deliver::queue::{Entry, Facts, Intent, Queue};
 use crate::instance::shared::{Shared, now};
 use crate::observe::event_log::Events;
-use crate::observe::judge::Saying;
+use crate::observe::judge::SourceClaim;
 use crate::observe::observer;
 use crate::observe::request::Request;
 use crate::observe::seen::Seen;
 use crate::session::handle::Handle;
 
-/// How many requests may wait for an attendant.
+/// How many requests may wait for an observer.
 const MAX_QUEUED_REQUESTS: usize = 32;
 
 /// How long a turn may take to show after its message was taken.
 const EXPECTED_TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What looking at one session and speaking to it needs.
-pub(crate) struct Attention {
+pub(crate) struct Observed {
     profile: Mutex<Arc<Profile>>,
     budget: Mutex<Arc<Budget>>,
     pub(crate) events: Events,
@@ -39,51 +39,51 @@ pub(crate) struct Attention {
     /// Grows with every change of a receipt.
     pub(crate) receipts: watch::Sender<u64>,
     /// Held by whoever types for somebody else: a message, an answer, an interrupt.
-    pub(crate) pen: tokio::sync::Mutex<()>,
+    pub(crate) input_lock: tokio::sync::Mutex<()>,
     /// Reads of what the agent writes down by itself.
-    pub(crate) reads: Beside,
+    pub(crate) record_reads: Beside,
     /// The turn to read all of the log.
     pub(crate) whole_reads: Arc<Semaphore>,
-    /// The latest sight; absent until the first, and while the attendant sleeps.
+    /// The latest sight; absent until the first, and while the observer sleeps.
     pub(crate) seen: watch::Sender<Option<Arc<Seen>>>,
     /// Why there is no sight of it, where its log cannot be read: whoever waits for one need not.
-    pub(crate) unseen: watch::Sender<Option<Failure>>,
+    pub(crate) unreadable: watch::Sender<Option<Failure>>,
     /// How many need the screen now.
-    pub(crate) wanted: watch::Sender<usize>,
-    /// What the agent itself said last, until the attendant has heard it.
-    pub(crate) told: Mutex<Vec<Told>>,
-    pub(crate) tidings: Notify,
+    pub(crate) watchers: watch::Sender<usize>,
+    /// What the agent itself said last, until the observer has heard it.
+    pub(crate) agent_events: Mutex<Vec<AgentEvent>>,
+    pub(crate) wake: Notify,
     /// The prompt that the agent itself said began its turn, and when.
     pub(crate) prompt: Mutex<Option<(Millis, String)>>,
     /// Whether the agent's hooks speak to us.
-    pub(crate) hooked: AtomicBool,
+    pub(crate) has_hooks: AtomicBool,
     /// Until when a turn is expected that a message has begun and that does not show yet.
-    expected: Mutex<Option<Instant>>,
+    turn_expected: Mutex<Option<Instant>>,
     /// When a turn was last seen.
-    turned: Mutex<Option<Instant>>,
+    last_turn: Mutex<Option<Instant>>,
     /// What the program's prompt was before anybody typed, where it looks like the prompt for the rest of something.
     pub(crate) main_prompt: Mutex<Option<String>>,
     /// The dialogs of its start that were answered: the run, and the question's name.
-    pub(crate) startup: Mutex<Vec<(u32, String)>>,
+    pub(crate) answered_startup: Mutex<Vec<(u32, String)>>,
     /// When we last typed, to tell it from what others type.
-    pub(crate) typed: Mutex<Millis>,
+    pub(crate) own_input: Mutex<Millis>,
     /// Everything before this place in the log was dealt with: answered, and made into events.
-    answered: AtomicU64,
-    at_work: Mutex<AtWork>,
+    processed: AtomicU64,
+    workers: Mutex<Workers>,
 }
 
 /// What the agent itself said.
-pub(crate) struct Told {
+pub(crate) struct AgentEvent {
     pub(crate) kind: String,
     pub(crate) state: Option<State>,
     pub(crate) evidence: String,
 }
 
-impl Told {
-    pub(crate) fn saying(&self) -> Option<Saying> {
+impl AgentEvent {
+    pub(crate) fn claim(&self) -> Option<SourceClaim> {
         let state = self.state?;
         let movement = format!("{} {}", self.kind, self.evidence);
-        Some(Saying {
+        Some(SourceClaim {
             state,
             rule: self.kind.clone(),
             evidence: self.evidence.clone(),
@@ -94,22 +94,22 @@ impl Told {
 }
 
 #[derive(Default)]
-struct AtWork {
-    attendant: Option<mpsc::Sender<Request>>,
+struct Workers {
+    observer: Option<mpsc::Sender<Request>>,
     courier: bool,
 }
 
 /// Keeps a session's screen in being for as long as it lives.
-pub(crate) struct Awake(Arc<Attention>);
+pub(crate) struct AwakeGuard(Arc<Observed>);
 
-impl Drop for Awake {
+impl Drop for AwakeGuard {
     fn drop(&mut self) {
-        self.0.wanted.send_modify(|wanted| *wanted -= 1);
+        self.0.watchers.send_modify(|watchers| *watchers -= 1);
     }
 }
 
-impl Attention {
-    pub(crate) fn new(shared: &Shared, handle: &Handle, profile: Arc<Profile>, answered: Offset) -> Self {
+impl Observed {
+    pub(crate) fn new(shared: &Shared, handle: &Handle, profile: Arc<Profile>, processed: Offset) -> Self {
         let dir = shared.home.session(&handle.id);
         Self {
             profile: Mutex::new(profile),
@@ -118,23 +118,23 @@ impl Attention {
             messages: dir.join(Home::MESSAGES),
             queue: Mutex::new(None),
             receipts: watch::Sender::new(0),
-            pen: tokio::sync::Mutex::new(()),
-            reads: Beside::of_one_session(),
+            input_lock: tokio::sync::Mutex::new(()),
+            record_reads: Beside::of_one_session(),
             whole_reads: Arc::new(Semaphore::new(1)),
             seen: watch::Sender::new(None),
-            unseen: watch::Sender::new(None),
-            wanted: watch::Sender::new(0),
-            told: Mutex::new(Vec::new()),
-            tidings: Notify::new(),
+            unreadable: watch::Sender::new(None),
+            watchers: watch::Sender::new(0),
+            agent_events: Mutex::new(Vec::new()),
+            wake: Notify::new(),
             prompt: Mutex::new(None),
-            hooked: AtomicBool::new(false),
-            expected: Mutex::new(None),
-            turned: Mutex::new(None),
+            has_hooks: AtomicBool::new(false),
+            turn_expected: Mutex::new(None),
+            last_turn: Mutex::new(None),
             main_prompt: Mutex::new(None),
-            startup: Mutex::default(),
-            typed: Mutex::new(Millis(0)),
-            answered: AtomicU64::new(answered.0),
-            at_work: Mutex::new(AtWork::default()),
+            answered_startup: Mutex::default(),
+            own_input: Mutex::new(Millis(0)),
+            processed: AtomicU64::new(processed.0),
+            workers: Mutex::new(Workers::default()),
         }
     }
 
@@ -144,7 +144,7 @@ impl Attention {
     }
 
     /// Has it driven by another profile: what the project's file says counts from one start to the next.
-    pub(crate) fn drive_by(&self, profile: Arc<Profile>) {
+    pub(crate) fn set_profile(&self, profile: Arc<Profile>) {
         *lock(&self.profile) = profile;
         *lock(&self.budget) = Arc::default();
     }
@@ -155,72 +155,76 @@ impl Attention {
     }
 
     /// Everything before this was dealt with.
-    pub(crate) fn answered(&self) -> Offset {
-        Offset(self.answered.load(Ordering::Acquire))
+    pub(crate) fn processed(&self) -> Offset {
+        Offset(self.processed.load(Ordering::Acquire))
     }
 
-    pub(crate) fn answered_to(&self, offset: Offset) {
-        self.answered.fetch_max(offset.0, Ordering::AcqRel);
+    pub(crate) fn mark_processed(&self, offset: Offset) {
+        self.processed.fetch_max(offset.0, Ordering::AcqRel);
     }
 
     /// Has the session attended for as long as the guard lives.
-    pub(crate) fn awake(self: &Arc<Self>, shared: &Arc<Shared>, handle: &Arc<Handle>) -> Awake {
-        self.wanted.send_modify(|wanted| *wanted += 1);
-        let guard = Awake(Arc::clone(self));
-        self.attend(shared, handle);
+    pub(crate) fn keep_observer_awake(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        handle: &Arc<Handle>,
+    ) -> AwakeGuard {
+        self.watchers.send_modify(|watchers| *watchers += 1);
+        let guard = AwakeGuard(Arc::clone(self));
+        self.ensure_observer(shared, handle);
         guard
     }
 
-    /// Starts the attendant where there is none. Returns the way to it.
-    pub(crate) fn attend(
+    /// Starts the observer where there is none. Returns the way to it.
+    pub(crate) fn ensure_observer(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
         handle: &Arc<Handle>,
     ) -> mpsc::Sender<Request> {
-        let mut at_work = self.at_work();
-        if let Some(attendant) = at_work.attendant.as_ref().filter(|sender| !sender.is_closed()) {
-            return attendant.clone();
+        let mut workers = self.workers();
+        if let Some(observer) = workers.observer.as_ref().filter(|sender| !sender.is_closed()) {
+            return observer.clone();
         }
         let (sender, requests) = mpsc::channel(MAX_QUEUED_REQUESTS);
-        at_work.attendant = Some(sender.clone());
+        workers.observer = Some(sender.clone());
         observer::spawn(shared, handle, self, requests);
         sender
     }
 
-    /// Whether an attendant is at work.
-    pub(crate) fn is_attended(&self) -> bool {
-        self.at_work().attendant.as_ref().is_some_and(|sender| !sender.is_closed())
+    /// Whether an observer is at work.
+    pub(crate) fn has_observer(&self) -> bool {
+        self.workers().observer.as_ref().is_some_and(|sender| !sender.is_closed())
     }
 
-    /// Lets the attendant go, unless something is wanted of it just now.
-    pub(crate) fn retire(&self, requests: &mut mpsc::Receiver<Request>) -> bool {
-        let mut at_work = self.at_work();
-        if *self.wanted.borrow() > 0 || !requests.is_empty() || !lock(&self.told).is_empty() {
+    /// Lets the observer go, unless somebody needs it now.
+    pub(crate) fn release_observer(&self, requests: &mut mpsc::Receiver<Request>) -> bool {
+        let mut workers = self.workers();
+        if *self.watchers.borrow() > 0 || !requests.is_empty() || !lock(&self.agent_events).is_empty() {
             return false;
         }
         requests.close();
-        at_work.attendant = None;
+        workers.observer = None;
         true
     }
 
     /// Starts the courier where there is none.
-    pub(crate) fn dispatch(self: &Arc<Self>, shared: &Arc<Shared>, handle: &Arc<Handle>) {
-        if !std::mem::replace(&mut self.at_work().courier, true) {
+    pub(crate) fn ensure_courier(self: &Arc<Self>, shared: &Arc<Shared>, handle: &Arc<Handle>) {
+        if !std::mem::replace(&mut self.workers().courier, true) {
             courier::spawn(shared, handle, self);
         }
     }
 
     /// Lets the courier go, unless there is a message for it.
-    pub(crate) fn dismiss(&self) -> bool {
-        let mut at_work = self.at_work();
+    pub(crate) fn release_courier(&self) -> bool {
+        let mut workers = self.workers();
         let more = self.with_queue(|queue| Ok(queue.first().is_some())).unwrap_or(false);
-        at_work.courier = more;
+        workers.courier = more;
         !more
     }
 
     /// Lets the courier go though messages wait: the engine is closing, or a fault came in between.
-    pub(crate) fn abandon(&self) {
-        self.at_work().courier = false;
+    pub(crate) fn leave_courier(&self) {
+        self.workers().courier = false;
     }
 
     /// Puts a message into the queue, on disk.
@@ -260,13 +264,13 @@ impl Attention {
         let data = json!({
             "id": receipt.id, "status": receipt.status, "evidence": receipt.evidence, "attempts": receipt.attempts,
         });
-        self.note("engine", "message", data);
+        self.add_event("engine", "message", data);
         Ok(receipt)
     }
 
     /// Makes an event of something.
-    pub(crate) fn note(&self, source: &str, kind: &str, data: Value) {
-        match self.events.add(self.answered(), source, kind, data) {
+    pub(crate) fn add_event(&self, source: &str, kind: &str, data: Value) {
+        match self.events.add(self.processed(), source, kind, data) {
             Ok(_) => {}
             // What comes after the end, as the receipt of a message that nobody will read, is found elsewhere.
             Err(failure) if failure.code == Code::Ended => {
@@ -277,45 +281,45 @@ impl Attention {
     }
 
     /// Whether somebody still makes events of what the session did.
-    pub(crate) fn is_at_work(&self) -> bool {
-        let at_work = self.at_work();
-        at_work.courier || at_work.attendant.as_ref().is_some_and(|sender| !sender.is_closed())
+    pub(crate) fn has_workers(&self) -> bool {
+        let workers = self.workers();
+        workers.courier || workers.observer.as_ref().is_some_and(|sender| !sender.is_closed())
     }
 
     /// We have typed: what was typed until now is not somebody else's.
-    pub(crate) fn typed_now(&self) {
-        *lock(&self.typed) = now();
+    pub(crate) fn note_own_input(&self) {
+        *lock(&self.own_input) = now();
     }
 
     /// A message was taken: what looks idle is so no longer, until the turn has shown or does not come.
     ///
     /// Whether it is still to come: a turn that was seen since the key was pressed is not waited for again.
     pub(crate) fn expect_turn(&self, pressed: Instant) -> bool {
-        if lock(&self.turned).is_some_and(|at| at >= pressed) {
+        if lock(&self.last_turn).is_some_and(|at| at >= pressed) {
             return false;
         }
-        *lock(&self.expected) = Some(Instant::now() + EXPECTED_TURN_TIMEOUT);
-        self.tidings.notify_one();
+        *lock(&self.turn_expected) = Some(Instant::now() + EXPECTED_TURN_TIMEOUT);
+        self.wake.notify_one();
         true
     }
 
     /// A turn is over, by what the agent itself says. Where its beginning was not told with it (`whole`), it may be the
     /// turn before, of which it says so this late.
-    pub(crate) fn turn_over(&self, whole: bool) {
+    pub(crate) fn end_turn(&self, whole: bool) {
         let late = Duration::from_millis(400);
         let ours = |until: &mut Instant| whole || *until + late <= Instant::now() + EXPECTED_TURN_TIMEOUT;
-        let over = lock(&self.expected).take_if(ours);
+        let over = lock(&self.turn_expected).take_if(ours);
         if over.is_some() {
-            self.tidings.notify_one();
+            self.wake.notify_one();
         }
     }
 
     /// Whether a turn is expected; not any more once it has been seen.
-    pub(crate) fn expects_turn(&self, seen: bool) -> Option<Instant> {
+    pub(crate) fn turn_expected_until(&self, seen: bool) -> Option<Instant> {
         if seen {
-            *lock(&self.turned) = Some(Instant::now());
+            *lock(&self.last_turn) = Some(Instant::now());
         }
-        let mut expected = lock(&self.expected);
+        let mut expected = lock(&self.turn_expected);
         expected.take_if(|until| seen || Instant::now() >= *until);
         *expected
     }
@@ -337,8 +341,8 @@ impl Attention {
         work(queue.as_mut().expect("it was just opened"))
     }
 
-    fn at_work(&self) -> MutexGuard<'_, AtWork> {
-        lock(&self.at_work)
+    fn workers(&self) -> MutexGuard<'_, Workers> {
+        lock(&self.workers)
     }
 }
 

@@ -14,20 +14,20 @@ use wharf_agents::StreamJson;
 use wharf_backend::{Connection, Output, OutputChunk, Status, Stream};
 use wharf_model::{Home, Offset, Report, Size};
 
-use crate::instance::catch_panic::Guarded;
+use crate::instance::catch_panic::CatchPanic;
 use crate::instance::shared::Shared;
 use crate::observe::agent_record::Record;
 use crate::observe::judge::Judge;
-use crate::observe::observed::Attention;
-use crate::observe::observer::terminal_replies::Owed;
+use crate::observe::observed::Observed;
+use crate::observe::observer::terminal_replies::PendingReplies;
 use crate::observe::prompt::Prompt;
 use crate::observe::request::Request;
 use crate::observe::seen::Foreground;
 use crate::observe::view::View;
-use crate::output::read::{Following, log_end};
+use crate::output::read::{FollowedOutput, log_end};
 use crate::session::handle::Handle;
 
-/// How long after the last output an agent's attendant that nobody needs goes to sleep.
+/// How long after the last output an agent's observer that nobody needs goes to sleep.
 const AGENT_SLEEP_DELAY: Duration = Duration::from_secs(20);
 /// How long one stays that nobody needs where the command is no agent, whatever it prints.
 const OTHER_SLEEP_DELAY: Duration = Duration::from_millis(300);
@@ -43,7 +43,7 @@ const LOG_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(10);
 /// How often who owns the terminal is looked at while somebody wants to know.
 const FOREGROUND_POLL_INTERVAL: Duration = Duration::from_millis(120);
-/// How far an attendant may be behind before it goes on near the end: nobody reads a flood.
+/// How far an observer may be behind before it goes on near the end: nobody reads a flood.
 const MAX_BACKLOG_LEN: u64 = 8 << 20;
 /// How long the screen is fed before other sessions have their turn.
 const FEED_TIME: Duration = Duration::from_millis(2);
@@ -54,28 +54,28 @@ const MIN_PIECE_LEN: usize = 16;
 /// How long a session must look idle before it counts as idle.
 const IDLE_STABLE_TIME: Duration = Duration::from_millis(300);
 
-/// Starts the attendant of a session.
+/// Starts the observer of a session.
 pub(crate) fn spawn(
     shared: &Arc<Shared>,
     handle: &Arc<Handle>,
-    attention: &Arc<Attention>,
+    observed: &Arc<Observed>,
     requests: mpsc::Receiver<Request>,
 ) {
-    let (shared, handle, attention) = (Arc::clone(shared), Arc::clone(handle), Arc::clone(attention));
-    attention.unseen.send_replace(None);
+    let (shared, handle, observed) = (Arc::clone(shared), Arc::clone(handle), Arc::clone(observed));
+    observed.unreadable.send_replace(None);
     tokio::spawn(async move {
-        shared.tap.leave(&handle.id);
+        shared.output_watch.unwatch(&handle.id);
         let id = handle.id.clone();
-        let attendant = Attendant::new(&shared, &handle, &attention);
-        if let Err(panic) = Guarded::new(attendant.run(requests)).await {
-            tracing::error!(session = %id, panic, "a session's attendant failed");
+        let observer = Observer::new(&shared, &handle, &observed);
+        if let Err(panic) = CatchPanic::new(observer.run(requests)).await {
+            tracing::error!(session = %id, panic, "a session's observer failed");
         }
         // Nobody shall act on what is not looked at any more.
-        attention.seen.send_replace(None);
+        observed.seen.send_replace(None);
         if !handle.is_over() && !*shared.closing.borrow() {
-            let agent = attention.profile().attend;
-            shared.tap.watch(&shared, &handle, agent, attention.answered());
-            if attention.unseen.borrow().is_some() {
+            let agent = observed.profile().attend;
+            shared.output_watch.watch(&shared, &handle, agent, observed.processed());
+            if observed.unreadable.borrow().is_some() {
                 // A log that cannot be read now is not looked at again and again.
                 tokio::select! {
                     () = shared.closed() => return,
@@ -84,18 +84,18 @@ pub(crate) fn spawn(
             }
             // What came between the last look and the watch would wake nobody.
             let end = log_end(&shared.home.session(&id).join(Home::LOG)).unwrap_or_default();
-            if end > attention.answered() || *attention.wanted.borrow() > 0 {
-                attention.attend(&shared, &handle);
+            if end > observed.processed() || *observed.watchers.borrow() > 0 {
+                observed.ensure_observer(&shared, &handle);
             }
         }
     });
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-struct Attendant {
+struct Observer {
     shared: Arc<Shared>,
     handle: Arc<Handle>,
-    attention: Arc<Attention>,
+    observed: Arc<Observed>,
     dir: PathBuf,
     tty: bool,
     /// Whether the questions of applications are ours to answer.
@@ -107,27 +107,27 @@ struct Attendant {
     /// Whether it was seen to wait for input.
     has_read: bool,
     /// Whether a child of it has had the terminal since the last prompt.
-    lent: bool,
+    terminal_was_lent: bool,
     /// When something was last printed.
-    stirred: Instant,
+    last_output: Instant,
     /// When somebody last needed it.
-    needed: Instant,
+    last_needed: Instant,
     title: String,
     prompt: Prompt,
     /// Whether anything was published yet.
-    seen: bool,
+    published: bool,
     /// Whether a turn showed since the last look, however short it was.
-    turned: bool,
+    turn_seen: bool,
     /// What the terminal has been asked and has not answered.
-    owed: Option<Owed>,
+    pending_replies: Option<PendingReplies>,
     /// What the agent writes down by itself.
     record: Option<Record>,
     /// What the agent prints instead of a screen.
     stream: Option<StreamJson>,
 }
 
-impl Attendant {
-    fn new(shared: &Arc<Shared>, handle: &Arc<Handle>, attention: &Arc<Attention>) -> Self {
+impl Observer {
+    fn new(shared: &Arc<Shared>, handle: &Arc<Handle>, observed: &Arc<Observed>) -> Self {
         let session = handle.session();
         let first = Report {
             state: session.state,
@@ -139,7 +139,7 @@ impl Attendant {
             dir: shared.home.session(&handle.id),
             shared: Arc::clone(shared),
             handle: Arc::clone(handle),
-            attention: Arc::clone(attention),
+            observed: Arc::clone(observed),
             tty: session.tty,
             // A guest's questions were asked of somebody else's terminal, and what it printed before comes once more.
             answers: session.guest.is_none()
@@ -149,14 +149,14 @@ impl Attendant {
             status: Status::default(),
             foreground: None,
             has_read: false,
-            lent: false,
-            stirred: Instant::now(),
-            needed: Instant::now(),
+            terminal_was_lent: false,
+            last_output: Instant::now(),
+            last_needed: Instant::now(),
             title: String::new(),
             prompt: Prompt::default(),
-            seen: false,
-            turned: false,
-            owed: None,
+            published: false,
+            turn_seen: false,
+            pending_replies: None,
             record: None,
             stream: None,
         }
@@ -168,27 +168,27 @@ impl Attendant {
         tokio::pin!(closed);
         let mut changes = self.handle.watch();
         let Some(mut view) = self.build().await else { return };
-        if view.offset < self.attention.answered() {
+        if view.offset < self.observed.processed() {
             // The log is shorter than what was dealt with: it was lost or cut under us.
             view.offset = log_end(&self.dir.join(Home::LOG)).unwrap_or(view.offset);
         }
-        self.listen().await;
-        let mut output = Following::new(&self.shared, &self.handle, view.offset);
+        self.follow_agent().await;
+        let mut output = FollowedOutput::new(&self.shared, &self.handle, view.offset);
         let mut statuses = self.connect();
         self.resized(&mut view);
         let (mut publish, mut again, mut over) = (Some(Instant::now()), None::<Instant>, false);
         let mut gather = None::<Instant>;
         loop {
-            let wanted = *self.attention.wanted.borrow() > 0;
+            let wanted = *self.observed.watchers.borrow() > 0;
             if wanted {
-                self.needed = Instant::now();
+                self.last_needed = Instant::now();
             }
-            let busy = wanted || self.stirred.elapsed() < Duration::from_secs(3);
+            let busy = wanted || self.last_output.elapsed() < Duration::from_secs(3);
             let tick = busy.then(|| Instant::now() + FOREGROUND_POLL_INTERVAL);
             let record = self.record.as_ref().filter(|_| busy).map(Record::due);
             let sleep = self.sleep_at();
             gather = gather.filter(|until| Instant::now() < *until);
-            let owed = self.owed.as_ref().map(Owed::due);
+            let owed = self.pending_replies.as_ref().map(PendingReplies::due);
             let due = [
                 publish,
                 again,
@@ -206,7 +206,7 @@ impl Attendant {
                 biased;
                 () = &mut closed => break,
                 Some(request) = requests.recv() => {
-                    self.needed = Instant::now();
+                    self.last_needed = Instant::now();
                     if let Some(statuses) = &mut statuses {
                         self.status = statuses.borrow_and_update().clone();
                     }
@@ -217,7 +217,7 @@ impl Attendant {
                     self.resized(&mut view);
                     Self::answer(&mut view, request);
                 }
-                () = self.attention.tidings.notified() => self.tidings(),
+                () = self.observed.wake.notified() => self.take_agent_events(),
                 changed = changes.changed() => {
                     if changed.is_err() {
                         break;
@@ -237,7 +237,7 @@ impl Attendant {
                     Ok(Some(chunk)) => {
                         let little = matches!(&chunk, OutputChunk::Data { bytes, .. } if bytes.len() < SMALL_OUTPUT_LEN);
                         gather = little.then(|| Instant::now() + GATHER_TIME);
-                        self.take(&mut view, chunk, &mut output).await;
+                        self.take_output(&mut view, chunk, &mut output).await;
                         // Others have work too.
                         tokio::task::yield_now().await;
                     }
@@ -248,9 +248,9 @@ impl Attendant {
                     }
                 },
                 () = timer => {
-                    self.pay(view.offset).await;
+                    self.type_replies(view.offset).await;
                     let idle = Instant::now() >= sleep && publish.is_none() && again.is_none();
-                    if idle && self.attention.retire(&mut requests) {
+                    if idle && self.observed.release_observer(&mut requests) {
                         break;
                     }
                 }
@@ -261,17 +261,17 @@ impl Attendant {
                 again = self.publish(&view);
                 publish = None;
             }
-            if publish.is_none() && view.offset > self.attention.answered() {
+            if publish.is_none() && view.offset > self.observed.processed() {
                 publish = Some(at + PUBLISH_INTERVAL);
             }
-            self.attention.answered_to(view.offset);
+            self.observed.mark_processed(view.offset);
             self.read_record().await;
             if over && requests.is_empty() {
                 break;
             }
         }
-        self.stream_ended(view.offset);
-        self.record_ended().await;
+        self.finish_stream(view.offset);
+        self.finish_record().await;
         // What is over is read from its log; and it may be removed just now.
         if !self.handle.is_over() {
             view.checkpoint(&self.dir);
@@ -284,10 +284,10 @@ impl Attendant {
 
     /// When it may go, where nobody needs it.
     fn sleep_at(&self) -> Instant {
-        if self.attention.profile().attend {
-            self.stirred + AGENT_SLEEP_DELAY
+        if self.observed.profile().attend {
+            self.last_output + AGENT_SLEEP_DELAY
         } else {
-            self.needed + OTHER_SLEEP_DELAY
+            self.last_needed + OTHER_SLEEP_DELAY
         }
     }
 
@@ -295,13 +295,13 @@ impl Attendant {
     async fn build(&mut self) -> Option<View> {
         let (dir, size, pipes) = (self.dir.clone(), self.handle.session().size, !self.tty);
         // What was not dealt with yet is read as it comes, for its questions and signals.
-        let to = self.attention.answered();
+        let to = self.observed.processed();
         let built = tokio::task::spawn_blocking(move || View::build(&dir, size, pipes, to)).await;
         match built {
             Ok(Ok(view)) => Some(view),
             Ok(Err(failure)) => {
                 tracing::warn!(session = %self.handle.id, %failure, "a session's screen cannot be built");
-                self.attention.unseen.send_replace(Some(failure));
+                self.observed.unreadable.send_replace(Some(failure));
                 None
             }
             Err(_) => None,
@@ -310,7 +310,7 @@ impl Attendant {
 
     /// Follows the connection that there is now.
     fn connect(&mut self) -> Option<watch::Receiver<Status>> {
-        self.connection = self.handle.ways().connection.clone();
+        self.connection = self.handle.links().connection.clone();
         let status = self.connection.as_ref()?.status();
         self.status = status.borrow().clone();
         Some(status)
@@ -322,18 +322,18 @@ impl Attendant {
         }
     }
 
-    async fn take(&mut self, view: &mut View, chunk: OutputChunk, output: &mut Following) {
-        self.stirred = Instant::now();
+    async fn take_output(&mut self, view: &mut View, chunk: OutputChunk, output: &mut FollowedOutput) {
+        self.last_output = Instant::now();
         self.resized(view);
         match chunk {
             OutputChunk::Gap { from, to } => {
-                self.attention.note("engine", "gap", json!({ "from": from, "to": to }));
+                self.observed.add_event("engine", "gap", json!({ "from": from, "to": to }));
                 view.offset = to;
             }
             OutputChunk::Data { offset, stream, bytes } => {
-                let live = offset >= self.attention.answered();
+                let live = offset >= self.observed.processed();
                 if live && stream == Stream::Out {
-                    self.streamed(offset, &bytes);
+                    self.read_stream(offset, &bytes);
                 }
                 self.feed(view, offset, &bytes, live).await;
                 if bytes.len() >= SMALL_OUTPUT_LEN {
@@ -341,7 +341,7 @@ impl Attendant {
                 }
             }
         }
-        self.pay(view.offset).await;
+        self.type_replies(view.offset).await;
     }
 
     /// Feeds the screen in turns. A few bytes can change every cell of a large screen, and other sessions wait meanwhile.
@@ -351,7 +351,7 @@ impl Attendant {
             let (piece, after) = rest.split_at(piece_len(view.screen.size()).min(rest.len()));
             let news = view.feed(at, piece);
             if live {
-                self.heard(news);
+                self.take_feed_result(news);
             }
             (at, rest) = (at + piece.len() as u64, after);
             if !rest.is_empty() && turn.elapsed() > FEED_TIME {
@@ -362,12 +362,12 @@ impl Attendant {
     }
 
     /// Takes in what is in the log by now: whoever asks sees all that was printed before.
-    async fn catch_up(&mut self, view: &mut View, output: &mut Following) {
+    async fn catch_up(&mut self, view: &mut View, output: &mut FollowedOutput) {
         let end = log_end(&self.dir.join(Home::LOG)).unwrap_or_default();
         let until = tokio::time::Instant::now() + CATCH_UP_TIMEOUT;
         while view.offset < end {
             match tokio::time::timeout_at(until, output.next()).await {
-                Ok(Ok(Some(chunk))) => self.take(view, chunk, output).await,
+                Ok(Ok(Some(chunk))) => self.take_output(view, chunk, output).await,
                 // The loop hears of it too, or a flood is not waited for.
                 _ => return,
             }
@@ -375,13 +375,13 @@ impl Attendant {
     }
 
     /// Goes on near the end where it is far behind.
-    fn skip_flood(&self, view: &mut View, output: &mut Following) {
+    fn skip_flood(&self, view: &mut View, output: &mut FollowedOutput) {
         let end = log_end(&self.dir.join(Home::LOG)).unwrap_or(view.offset);
         if end.0.saturating_sub(view.offset.0) > MAX_BACKLOG_LEN {
             let to = Offset(end.0 - MAX_BACKLOG_LEN / 8);
-            *output = Following::new(&self.shared, &self.handle, to);
-            self.attention.note("engine", "skipped", json!({ "from": view.offset, "to": to }));
-            self.attention.answered_to(to);
+            *output = FollowedOutput::new(&self.shared, &self.handle, to);
+            self.observed.add_event("engine", "skipped", json!({ "from": view.offset, "to": to }));
+            self.observed.mark_processed(to);
             view.offset = to;
         }
     }

@@ -1,4 +1,4 @@
-//! Notices output of sessions that nobody watches, and wakes their attendants where needed.
+//! Notices output of sessions that nobody watches, and wakes their observers where needed.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
@@ -25,12 +25,12 @@ const SESSION_REST_TIME: Duration = Duration::from_millis(100);
 /// What part of a processor's time looking may take: one in this many.
 const PROCESSOR_SHARE: u32 = 20;
 
-/// Hears when a session that nobody attends prints something, and wakes its attendant where there is need: an agent is
+/// Hears when a session that nobody attends prints something, and wakes its observer where there is need: an agent is
 /// always attended when it stirs; any other program when it asks its terminal a question, because it waits for the answer.
 ///
 /// One watch descriptor serves all sessions, and a flood costs no more than a look at its end now and then. A state that was
-/// seen before its attendant went to sleep stands until the session prints again.
-pub(crate) struct Tap {
+/// seen before its observer went to sleep stands until the session prints again.
+pub(crate) struct OutputWatch {
     watched: Mutex<Watched>,
     watches: Option<Watches>,
     /// Tells that a session is new here: it may have printed before it was watched.
@@ -57,7 +57,7 @@ struct Session {
     from: Offset,
 }
 
-impl Tap {
+impl OutputWatch {
     pub(crate) fn new() -> Self {
         let watches = Watches::new();
         if let Err(error) = &watches {
@@ -74,7 +74,7 @@ impl Tap {
         if !agent && handle.typists() > 0 {
             watched.attached.insert(handle.id.clone());
             drop(watched);
-            unsee(shared, handle);
+            forget_state(shared, handle);
             return;
         }
         match watches.add(&log) {
@@ -93,7 +93,7 @@ impl Tap {
     }
 
     /// Watches a session no longer.
-    pub(crate) fn leave(&self, id: &SessionId) {
+    pub(crate) fn unwatch(&self, id: &SessionId) {
         let mut watched = lock(&self.watched);
         watched.attached.remove(id);
         let Some(number) = watched.numbers.remove(id) else { return };
@@ -111,7 +111,7 @@ impl Tap {
     }
 
     /// Somebody is attached whose terminal answers, or nobody any more: what is printed from then on is looked at.
-    pub(crate) fn attached(&self, shared: &Shared, handle: &Arc<Handle>, attached: bool) {
+    pub(crate) fn set_attached(&self, shared: &Shared, handle: &Arc<Handle>, attached: bool) {
         let mut watched = lock(&self.watched);
         let from = || log_end(&shared.home.session(&handle.id).join(Home::LOG)).unwrap_or_default();
         let known = if attached {
@@ -121,12 +121,12 @@ impl Tap {
             watched.attached.remove(&handle.id)
         };
         drop(watched);
-        if !attached && let Some(attention) = handle.attention() {
+        if !attached && let Some(observed) = handle.observed() {
             // What was asked until now his terminal has answered.
-            attention.answered_to(from());
+            observed.mark_processed(from());
         }
         if known {
-            self.leave(&handle.id);
+            self.unwatch(&handle.id);
             self.watch(shared, handle, false, from());
         }
     }
@@ -151,7 +151,7 @@ impl Tap {
 
     /// Listens until the engine closes.
     pub(crate) async fn listen(shared: Arc<Shared>) {
-        let Some(watches) = &shared.tap.watches else { return };
+        let Some(watches) = &shared.output_watch.watches else { return };
         let closed = shared.closed();
         tokio::pin!(closed);
         let mut rest = Duration::ZERO;
@@ -160,33 +160,33 @@ impl Tap {
                 () = &mut closed => return,
                 () = tokio::time::sleep(rest) => {}
             }
-            let due = lock(&shared.tap.watched).resting.front().map(|(due, _)| *due);
-            let stirred = tokio::select! {
+            let due = lock(&shared.output_watch.watched).resting.front().map(|(due, _)| *due);
+            let changed = tokio::select! {
                 () = &mut closed => return,
                 () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now).into()), if due.is_some() => {
-                    shared.tap.resume(&shared);
+                    shared.output_watch.resume(&shared);
                     continue;
                 }
-                stirred = watches.stirred() => stirred,
-                () = shared.tap.fresh.notified() => {
+                changed = watches.changed_dirs() => changed,
+                () = shared.output_watch.fresh.notified() => {
                     // Whoever had it started hears of that first.
                     tokio::select! {
                         () = &mut closed => return,
                         () = tokio::time::sleep(MIN_LOOK_INTERVAL) => {}
                     }
-                    Ok(std::mem::take(&mut lock(&shared.tap.watched).fresh))
+                    Ok(std::mem::take(&mut lock(&shared.output_watch.watched).fresh))
                 }
             };
-            let stirred = match stirred {
-                Ok(stirred) => stirred,
+            let changed = match changed {
+                Ok(changed) => changed,
                 Err(error) => {
                     tracing::warn!(%error, "logs are not watched any more");
                     return;
                 }
             };
             let began = Instant::now();
-            for number in stirred {
-                shared.tap.look(&shared, number);
+            for number in changed {
+                shared.output_watch.look(&shared, number);
             }
             rest = MIN_LOOK_INTERVAL.max(began.elapsed() * PROCESSOR_SHARE);
         }
@@ -196,8 +196,8 @@ impl Tap {
         let mut watched = lock(&self.watched);
         let Some(session) = watched.sessions.get_mut(&number) else { return };
         let Some(handle) = session.handle.upgrade() else { return };
-        let attention = handle.attention();
-        if attention.is_some_and(|attention| attention.is_attended()) {
+        let observed = handle.observed();
+        if observed.is_some_and(|observed| observed.has_observer()) {
             return;
         }
         let before = session.from;
@@ -213,15 +213,15 @@ impl Tap {
         }
         drop(watched);
         if asked {
-            shared.attention_from(&handle, from).attend(shared, &handle);
+            shared.observed_from(&handle, from).ensure_observer(shared, &handle);
         } else if printed {
-            unsee(shared, &handle);
+            forget_state(shared, &handle);
         }
     }
 }
 
 /// What was seen holds no longer, and nobody looks: that it runs is all that is known.
-fn unsee(shared: &Shared, handle: &Handle) {
+fn forget_state(shared: &Shared, handle: &Handle) {
     if matches!(handle.session().state, State::Idle | State::Working | State::Asking) {
         shared.update(handle, |session| {
             session.state = State::Running;
@@ -254,8 +254,8 @@ impl Session {
                 break;
             }
         }
-        if !asked && let Some(attention) = handle.attention() {
-            attention.answered_to(self.from);
+        if !asked && let Some(observed) = handle.observed() {
+            observed.mark_processed(self.from);
         }
         asked
     }

@@ -13,9 +13,9 @@ use crate::observe::observed::lock;
 
 /// The instance's profiles where the user has some, read again when the directory of them changes.
 #[derive(Default)]
-pub(crate) struct Shelf(Mutex<Option<(SystemTime, Arc<Profiles>)>>);
+pub(crate) struct ProfileCache(Mutex<Option<(SystemTime, Arc<Profiles>)>>);
 
-impl Shelf {
+impl ProfileCache {
     /// The built-in profiles and the user's.
     fn profiles(&self, home: &Home, changed: SystemTime) -> Arc<Profiles> {
         let mut known = lock(&self.0);
@@ -41,7 +41,7 @@ impl Shelf {
     }
 
     /// Whether a command is an agent's, which is attended from its start.
-    pub(crate) fn attends(&self, home: &Home, ticket: &Ticket) -> bool {
+    pub(crate) fn is_agent(&self, home: &Home, ticket: &Ticket) -> bool {
         let argv = &ticket.spec.argv;
         let own = || std::fs::metadata(home.config().join("profiles")).and_then(|dir| dir.modified());
         ticket.spec.agent.is_some()

@@ -1,4 +1,4 @@
-//! Defines the requests to a session's attendant: captures, changes and repaints.
+//! Defines the requests to a session's observer: captures, changes and repaints.
 
 use tokio::sync::oneshot;
 use wharf_model::Offset;
@@ -6,7 +6,7 @@ use wharf_screen::{Format, What};
 
 use crate::observe::view::ScreenChanges;
 
-/// What is asked of an attendant, each with the way to answer.
+/// What is asked of an observer, each with the way to answer.
 pub(crate) enum Request {
     /// The screen as text.
     Capture(What, Format, oneshot::Sender<String>),

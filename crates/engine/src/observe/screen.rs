@@ -31,9 +31,9 @@ impl Engine {
     /// A session with its state as it is now: one that nobody attends is looked at first.
     pub async fn glance(&self, key: &str) -> Result<Arc<Session>> {
         let handle = self.handle(key).await?;
-        if handle.session().tty && !handle.is_over() && handle.ways().connection.is_some() {
-            let attention = self.shared.attention(&handle);
-            let mut typist = Typist::new(&self.shared, &handle, &attention);
+        if handle.session().tty && !handle.is_over() && handle.links().connection.is_some() {
+            let observed = self.shared.observed(&handle);
+            let mut typist = Typist::new(&self.shared, &handle, &observed);
             let deadline = std::time::Instant::now() + GLANCE_TIMEOUT;
             let judged = |seen: &crate::observe::seen::Seen| {
                 seen.still.elapsed() >= GLANCE_TIMEOUT || seen.is_judged() && seen.settled
@@ -76,8 +76,8 @@ impl Engine {
         if handle.is_over() {
             return self.screen_since(key, Some(cursor)).await;
         }
-        let attention = self.shared.attention(&handle);
-        let mut typist = Typist::new(&self.shared, &handle, &attention);
+        let observed = self.shared.observed(&handle);
+        let mut typist = Typist::new(&self.shared, &handle, &observed);
         let deadline = std::time::Instant::now() + within;
         loop {
             let before = typist.look().await?.generation;
@@ -108,8 +108,8 @@ impl Engine {
     pub async fn explain(&self, key: &str) -> Result<Explanation> {
         let handle = self.handle(key).await?;
         let session = handle.session();
-        let attention = self.shared.attention(&handle);
-        let profile = attention.profile().name.clone();
+        let observed = self.shared.observed(&handle);
+        let profile = observed.profile().name.clone();
         if session.state.is_over() {
             let evidence = session.exit.as_ref().map_or_else(String::new, |exit| format!("{exit:?}"));
             let report =
@@ -118,9 +118,9 @@ impl Engine {
             let (claims, switched_off) = (Vec::new(), Vec::new());
             return Ok(Explanation { report, decided, claims, profile, composer: None, switched_off });
         }
-        let mut typist = Typist::new(&self.shared, &handle, &attention);
+        let mut typist = Typist::new(&self.shared, &handle, &observed);
         let explanation = typist.look().await?.explain(&profile);
-        let switched_off = attention.budget().switched_off(&attention.profile());
+        let switched_off = observed.budget().switched_off(&observed.profile());
         Ok(Explanation { switched_off, ..explanation })
     }
 
@@ -143,8 +143,8 @@ impl Engine {
                 Ok(met(format!("it ended: {:?}", exit.reason).to_lowercase()))
             }
             Until::State(state) => {
-                let attention = self.shared.attention(&handle);
-                let mut typist = Typist::new(&self.shared, &handle, &attention);
+                let observed = self.shared.observed(&handle);
+                let mut typist = Typist::new(&self.shared, &handle, &observed);
                 // What was seen last stands after the end, and is no state that the session has.
                 let is_so =
                     |seen: &crate::observe::seen::Seen| !handle.is_over() && seen.report.state == *state;
@@ -156,8 +156,8 @@ impl Engine {
                 let wrong = |error| Failure::new(Code::Invalid, format!("the expression is wrong: {error}"));
                 let pattern = wharf_agents::Pattern::new(pattern).map_err(wrong)?;
                 let budget = wharf_agents::Budget::default();
-                let attention = self.shared.attention(&handle);
-                let mut typist = Typist::new(&self.shared, &handle, &attention);
+                let observed = self.shared.observed(&handle);
+                let mut typist = Typist::new(&self.shared, &handle, &observed);
                 let found = |seen: &crate::observe::seen::Seen| {
                     budget.look(|| seen.rows.iter().find(|row| pattern.is_match(row)).cloned())
                 };
@@ -185,12 +185,12 @@ impl Engine {
         handle: &Arc<Handle>,
         ask: impl FnOnce(oneshot::Sender<T>) -> Request,
     ) -> Result<T> {
-        let attention = self.shared.attention(handle);
-        let _awake = attention.awake(&self.shared, handle);
+        let observed = self.shared.observed(handle);
+        let _awake = observed.keep_observer_awake(&self.shared, handle);
         let (reply, answer) = oneshot::channel();
         let within = self.shared.timeouts.call;
         let asked = async {
-            attention.attend(&self.shared, handle).send(ask(reply)).await.ok()?;
+            observed.ensure_observer(&self.shared, handle).send(ask(reply)).await.ok()?;
             answer.await.ok()
         };
         let name = || handle.session().name.clone();
@@ -210,7 +210,7 @@ impl Engine {
         let session = handle.session();
         let (dir, size, pipes) = (self.shared.home.session(&handle.id), session.size, !session.tty);
         // One at a time of each session, whoever asks and however often: a log may take long, and what was begun is ended.
-        let turn = Arc::clone(&self.shared.attention(handle).whole_reads).acquire_owned().await;
+        let turn = Arc::clone(&self.shared.observed(handle).whole_reads).acquire_owned().await;
         let turn = turn.map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
         let built = tokio::task::spawn_blocking(move || {
             let _turn = turn;

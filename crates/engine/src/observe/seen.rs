@@ -83,7 +83,7 @@ impl Seen {
 }
 
 /// What stands on a screen and what the terminal said, as profiles look at it.
-pub(crate) struct Sight {
+pub(crate) struct ProfileInput {
     pub(crate) rows: Vec<String>,
     pub(crate) cursor: (usize, usize),
     pub(crate) title: String,
@@ -94,7 +94,7 @@ pub(crate) struct Sight {
     pub(crate) shell_phase: Option<String>,
 }
 
-impl Sight {
+impl ProfileInput {
     pub(crate) fn look(&self, foreground: Option<Foreground>) -> Look<'_> {
         Look {
             rows: &self.rows,

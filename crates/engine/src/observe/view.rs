@@ -9,7 +9,7 @@ use wharf_model::{Home, Offset, Size};
 use wharf_screen::{Screen, Signal};
 
 use crate::Result;
-use crate::observe::seen::Sight;
+use crate::observe::seen::ProfileInput;
 use crate::observe::signals;
 use crate::output::read::log_end;
 
@@ -65,7 +65,7 @@ pub struct ChangedRow {
 
 /// What a piece of output brought.
 #[derive(Default)]
-pub(crate) struct News {
+pub(crate) struct FeedResult {
     /// Signals, each with its place in the log.
     pub(crate) signals: Vec<(Offset, Signal)>,
     /// What the terminal would answer.
@@ -170,7 +170,7 @@ impl View {
     }
 
     /// Takes output in.
-    pub(crate) fn feed(&mut self, offset: Offset, bytes: &[u8]) -> News {
+    pub(crate) fn feed(&mut self, offset: Offset, bytes: &[u8]) -> FeedResult {
         let heard = if self.pipes { self.screen.feed(&returned(bytes)) } else { self.screen.feed(bytes) };
         self.offset = offset + bytes.len() as u64;
         if self.screen.generation() != self.generation {
@@ -182,7 +182,7 @@ impl View {
         let leaves = |(at, signal): &(u64, Signal)| matches!(signal, Signal::AltScreen(false)) && since(*at);
         let left = heard.signals.iter().any(leaves);
         let signals = heard.signals.into_iter().map(|(at, signal)| (offset + at, signal)).collect();
-        News { signals, replies: heard.replies, printed, left }
+        FeedResult { signals, replies: heard.replies, printed, left }
     }
 
     /// Another run of the command has begun, on a terminal of its own.
@@ -198,9 +198,9 @@ impl View {
         }
     }
 
-    pub(crate) fn sight(&self) -> Sight {
+    pub(crate) fn profile_input(&self) -> ProfileInput {
         let modes = self.screen.modes();
-        Sight {
+        ProfileInput {
             rows: self.screen.rows(),
             cursor: (usize::from(modes.cursor.0), usize::from(modes.cursor.1)),
             title: self.screen.title().to_owned(),

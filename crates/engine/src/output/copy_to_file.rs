@@ -17,8 +17,8 @@ use wharf_model::{Failure, Home, Offset, Text};
 
 use crate::Result;
 use crate::instance::disk;
-use crate::instance::shared::{Shared, slim};
-use crate::output::read::{Following, log_end};
+use crate::instance::shared::{Shared, without_start_data};
+use crate::output::read::{FollowedOutput, log_end};
 use crate::session::handle::Handle;
 
 /// The file in a session's directory that says where its output is copied to.
@@ -27,7 +27,7 @@ const RECORD: &str = "pipe.json";
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A copy of a session's output into a file, as it comes.
-pub(crate) struct Pipe {
+pub(crate) struct OutputCopy {
     stop: Option<oneshot::Sender<()>>,
     done: JoinHandle<()>,
 }
@@ -50,7 +50,7 @@ struct Record {
     done: bool,
 }
 
-impl Pipe {
+impl OutputCopy {
     /// Changes where a session's output goes; `None` ends the copy. Nothing else copies at the time.
     pub(crate) fn begin(
         shared: &Arc<Shared>,
@@ -137,7 +137,7 @@ impl Pipe {
     fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, record: Record) -> Self {
         let (stop, stopped) = oneshot::channel();
         let path = shared.home.session(&handle.id).join(RECORD);
-        let mut copy = Copy { shared: Arc::clone(shared), handle: Arc::clone(handle), path, record };
+        let mut copy = Copier { shared: Arc::clone(shared), handle: Arc::clone(handle), path, record };
         let done = tokio::spawn(async move {
             tokio::select! {
                 // Dropped counts as said.
@@ -160,14 +160,14 @@ impl Pipe {
     }
 }
 
-struct Copy {
+struct Copier {
     shared: Arc<Shared>,
     handle: Arc<Handle>,
     path: PathBuf,
     record: Record,
 }
 
-impl Copy {
+impl Copier {
     async fn run(&mut self) {
         loop {
             match self.copy().await {
@@ -202,7 +202,7 @@ impl Copy {
             self.rebase(&file).await?;
         }
         let at = self.record.base_offset + file.metadata().await?.len().saturating_sub(self.record.base_size);
-        let mut output = Following::new(&self.shared, &self.handle, at);
+        let mut output = FollowedOutput::new(&self.shared, &self.handle, at);
         while let Some(chunk) = output.next().await.map_err(io::Error::other)? {
             match chunk {
                 OutputChunk::Data { bytes, .. } => {
@@ -258,7 +258,7 @@ fn note(shared: &Arc<Shared>, handle: &Arc<Handle>, file: Option<Text>) -> Resul
         };
         ticket.spec.copy_to.clone_from(&file);
         disk::write_json(&path, &ticket)?;
-        handle.ways().ticket = Arc::new(slim(ticket));
+        handle.links().ticket = Arc::new(without_start_data(ticket));
     }
     shared.update(handle, |session| session.copy_to = file);
     Ok(())

@@ -32,7 +32,7 @@ pub(crate) fn log_end(dir: &Path) -> Result<Offset> {
 }
 
 /// Output that is in a log directory already; it does not wait for more.
-pub(crate) struct Logged {
+pub(crate) struct LogOutput {
     ready: VecDeque<OutputChunk>,
     /// Absent while it is being read.
     log: Option<LogFiles>,
@@ -50,7 +50,7 @@ struct LogFiles {
     reader: Option<(Reader, Streams)>,
 }
 
-impl Logged {
+impl LogOutput {
     pub(crate) fn new(dir: PathBuf, from: Offset) -> Self {
         Self { ready: VecDeque::new(), log: Some(LogFiles { dir, from, reader: None }), reading: None }
     }
@@ -89,7 +89,7 @@ impl LogFiles {
 }
 
 #[async_trait]
-impl Output for Logged {
+impl Output for LogOutput {
     async fn next(&mut self) -> Result<Option<OutputChunk>> {
         loop {
             if let Some(chunk) = self.ready.pop_front() {
@@ -121,7 +121,7 @@ impl Output for Logged {
 }
 
 /// Output of a session for as long as it is not over: across broken connections and restarts.
-pub(crate) struct Following {
+pub(crate) struct FollowedOutput {
     handle: Arc<Handle>,
     log: PathBuf,
     changes: watch::Receiver<Arc<Session>>,
@@ -131,7 +131,7 @@ pub(crate) struct Following {
     last: bool,
 }
 
-impl Following {
+impl FollowedOutput {
     pub(crate) fn new(shared: &Shared, handle: &Arc<Handle>, from: Offset) -> Self {
         Self {
             handle: Arc::clone(handle),
@@ -154,10 +154,10 @@ impl Following {
             if self.handle.is_over() {
                 // What the connection did not bring is in the log.
                 self.last = true;
-                self.source = Some(Box::new(Logged::new(self.log.clone(), self.at)));
+                self.source = Some(Box::new(LogOutput::new(self.log.clone(), self.at)));
                 return true;
             }
-            let connection = self.handle.ways().connection.clone();
+            let connection = self.handle.links().connection.clone();
             let fresh =
                 connection.filter(|new| !self.used.as_ref().is_some_and(|used| Arc::ptr_eq(used, new)));
             if let Some(connection) = fresh {
@@ -176,7 +176,7 @@ impl Following {
 }
 
 #[async_trait]
-impl Output for Following {
+impl Output for FollowedOutput {
     async fn next(&mut self) -> Result<Option<OutputChunk>> {
         loop {
             if let Some(source) = &mut self.source {

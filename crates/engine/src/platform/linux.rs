@@ -1,6 +1,6 @@
 //! Reads from Linux who owns a terminal and how long a process has run.
 
-mod ground;
+mod spread_dirs;
 mod waiting;
 mod watches;
 
@@ -12,7 +12,7 @@ use wharf_model::ProcessIdentity;
 
 use crate::observe::seen::Foreground;
 
-pub(crate) use ground::apart;
+pub(crate) use spread_dirs::with_spread_dirs;
 pub(crate) use watches::Watches;
 
 /// Who owns the terminal of a session's command.

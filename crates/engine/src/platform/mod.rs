@@ -3,9 +3,9 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Watches, apart, foreground, run_age};
+pub(crate) use linux::{Watches, foreground, run_age, with_spread_dirs};
 
 #[cfg(not(target_os = "linux"))]
 mod other;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use other::{Watches, apart, foreground, run_age};
+pub(crate) use other::{Watches, foreground, run_age, with_spread_dirs};

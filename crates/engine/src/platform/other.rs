@@ -18,7 +18,7 @@ impl Watches {
 
     pub(crate) fn remove(&self, _number: i32) {}
 
-    pub(crate) async fn stirred(&self) -> std::io::Result<Vec<i32>> {
+    pub(crate) async fn changed_dirs(&self) -> std::io::Result<Vec<i32>> {
         std::future::pending().await
     }
 }
@@ -29,7 +29,7 @@ pub(crate) fn foreground(_pid: i32) -> Option<crate::observe::seen::Foreground> 
 }
 
 /// Where a file system puts a directory is its own affair here.
-pub(crate) fn apart<T>(_parent: &std::path::Path, make: impl FnOnce() -> T) -> T {
+pub(crate) fn with_spread_dirs<T>(_parent: &std::path::Path, make: impl FnOnce() -> T) -> T {
     make()
 }
 

@@ -8,7 +8,7 @@ use wharf_model::{Code, Failure, Home, Offset, Size, State, Stats};
 
 use crate::Result;
 use crate::instance::engine::Engine;
-use crate::output::read::{Following, Logged, log_end};
+use crate::output::read::{FollowedOutput, LogOutput, log_end};
 use crate::session::handle::Handle;
 
 /// What is done to a session that runs.
@@ -69,9 +69,9 @@ impl Engine {
     pub async fn output(&self, key: &str, from: Offset, follow: bool) -> Result<Box<dyn Output>> {
         let handle = self.handle(key).await?;
         if follow && !handle.is_over() {
-            return Ok(Box::new(Following::new(&self.shared, &handle, from)));
+            return Ok(Box::new(FollowedOutput::new(&self.shared, &handle, from)));
         }
-        Ok(Box::new(Logged::new(self.shared.home.session(&handle.id).join(Home::LOG), from)))
+        Ok(Box::new(LogOutput::new(self.shared.home.session(&handle.id).join(Home::LOG), from)))
     }
 
     /// The way to a session that runs.
@@ -93,7 +93,7 @@ pub(crate) fn connected(handle: &Handle) -> Result<Arc<dyn Connection>> {
         return Err(Failure::new(Code::Ended, format!("session {name} has ended"))
             .hint(format!("`wharf logs {name}` shows its output, `wharf restart {name}` starts it again")));
     }
-    if let Some(connection) = handle.ways().connection.clone() {
+    if let Some(connection) = handle.links().connection.clone() {
         return Ok(connection);
     }
     let detail = session.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();

@@ -8,7 +8,7 @@ use wharf_model::{Change, Code, Failure, Home, Name, Session, Text, Ticket};
 use crate::Result;
 use crate::instance::engine::Engine;
 use crate::instance::registry::taken;
-use crate::instance::shared::slim;
+use crate::instance::shared::without_start_data;
 use crate::instance::{disk, lookup};
 use crate::launch::{backend_launch, validate};
 use crate::lifecycle::stop::send;
@@ -69,11 +69,11 @@ impl Engine {
         let handle = self.handle(key).await?;
         let ticket = self.ticket_of(&handle)?;
         let env = self.shared.variables(&ticket).await?;
-        if !self.shared.is_dressed(&ticket.spec) {
+        if !self.shared.needs_environment(&ticket.spec) {
             return Ok(env);
         }
         let home = self.shared.home.session(&ticket.id);
-        Ok(self.shared.dress(backend_launch::of(ticket, home, env)).await?.env)
+        Ok(self.shared.apply_environments(backend_launch::of(ticket, home, env)).await?.env)
     }
 
     /// Changes the variables of what starts later in the session: a further command, the next run.
@@ -126,7 +126,7 @@ impl Engine {
         let mut ticket = self.ticket_of(handle)?;
         change(&mut ticket);
         disk::write_json(&self.shared.home.session(&handle.id).join(Home::TICKET), &ticket)?;
-        handle.ways().ticket = Arc::new(slim(ticket));
+        handle.links().ticket = Arc::new(without_start_data(ticket));
         Ok(())
     }
 

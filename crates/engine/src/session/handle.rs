@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 use wharf_backend::Connection;
 use wharf_model::{Session, SessionId, Ticket};
 
-use crate::observe::observed::Attention;
+use crate::observe::observed::Observed;
 use crate::session::requests::Command;
 
 /// How long the last things of a session that is over may take, and how often it is looked whether they are done.
@@ -22,15 +22,15 @@ pub(crate) struct Handle {
     stage: AtomicU8,
     /// How many are attached whose terminal answers what the application asks.
     typists: AtomicU32,
-    ways: Mutex<Ways>,
+    links: Mutex<Links>,
     /// Held while the session's small files are read and written again; never across an await.
     disk: Mutex<()>,
     /// What looking and speaking needs; absent until somebody does.
-    attention: OnceLock<Arc<Attention>>,
+    observed: OnceLock<Arc<Observed>>,
 }
 
 /// How to reach the session; each part is absent while there is nothing to reach.
-pub(crate) struct Ways {
+pub(crate) struct Links {
     /// The ticket without what only a start needs: variables, prompt, motd. It is small, and there are many.
     pub(crate) ticket: Arc<Ticket>,
     pub(crate) connection: Option<Arc<dyn Connection>>,
@@ -42,9 +42,9 @@ pub(crate) struct Ways {
 #[repr(u8)]
 pub(crate) enum Stage {
     /// Its first start is under way, and may still fail without a trace.
-    Launching,
+    Starting,
     /// It exists.
-    There,
+    Exists,
     /// It was taken back or removed.
     Gone,
 }
@@ -56,9 +56,9 @@ impl Handle {
             session: watch::Sender::new(Arc::new(session)),
             stage: AtomicU8::new(stage as u8),
             typists: AtomicU32::new(0),
-            ways: Mutex::new(Ways { ticket: Arc::new(ticket), connection: None, commands: None }),
+            links: Mutex::new(Links { ticket: Arc::new(ticket), connection: None, commands: None }),
             disk: Mutex::new(()),
-            attention: OnceLock::new(),
+            observed: OnceLock::new(),
         })
     }
 
@@ -109,8 +109,8 @@ impl Handle {
 
     pub(crate) fn stage(&self) -> Stage {
         match self.stage.load(Ordering::Acquire) {
-            0 => Stage::Launching,
-            1 => Stage::There,
+            0 => Stage::Starting,
+            1 => Stage::Exists,
             _ => Stage::Gone,
         }
     }
@@ -127,31 +127,31 @@ impl Handle {
 
     /// Whether a task looks after it.
     pub(crate) fn has_task(&self) -> bool {
-        self.ways().commands.is_some()
+        self.links().commands.is_some()
     }
 
     /// Waits, not for long, until no task looks after it any more: one whose session is over has its last things to do.
-    pub(crate) async fn let_go(&self) {
+    pub(crate) async fn wait_for_task_end(&self) {
         let until = tokio::time::Instant::now() + TASK_END_TIMEOUT;
         while self.has_task() && tokio::time::Instant::now() < until {
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    pub(crate) fn ways(&self) -> MutexGuard<'_, Ways> {
-        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn links(&self) -> MutexGuard<'_, Links> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn ticket(&self) -> Arc<Ticket> {
-        Arc::clone(&self.ways().ticket)
+        Arc::clone(&self.links().ticket)
     }
 
-    pub(crate) fn attention(&self) -> Option<&Arc<Attention>> {
-        self.attention.get()
+    pub(crate) fn observed(&self) -> Option<&Arc<Observed>> {
+        self.observed.get()
     }
 
-    pub(crate) fn attention_or(&self, make: impl FnOnce() -> Attention) -> &Arc<Attention> {
-        self.attention.get_or_init(|| Arc::new(make()))
+    pub(crate) fn observed_or(&self, make: impl FnOnce() -> Observed) -> &Arc<Observed> {
+        self.observed.get_or_init(|| Arc::new(make()))
     }
 
     pub(crate) fn disk(&self) -> MutexGuard<'_, ()> {

@@ -13,22 +13,22 @@ pub(crate) const MAX_QUEUED_COMMANDS: usize = 8;
 /// What is asked of a session's task.
 pub(crate) enum Command {
     /// End it. The answer comes once it is over.
-    Stop(Box<StopAsked>),
+    Stop(Box<StopRequest>),
     /// End it if it runs, and start it again.
-    Restart(Box<StopAsked>, Restarter),
+    Restart(Box<StopRequest>, RestartRequest),
     /// Copy its output to a file, or no longer.
     Pipe { file: Option<Text>, from_start: bool, reply: oneshot::Sender<Result<()>> },
 }
 
 /// Somebody who asked for a restart.
-pub(crate) struct Restarter {
+pub(crate) struct RestartRequest {
     pub(crate) reply: oneshot::Sender<Result<()>>,
     /// Whether what the paths of the host mean is decided anew.
     pub(crate) repin: bool,
 }
 
 /// A stop that somebody asked for.
-pub(crate) struct StopAsked {
+pub(crate) struct StopRequest {
     pub(crate) grace: Duration,
     pub(crate) reason: Reason,
     pub(crate) by: String,
@@ -40,7 +40,7 @@ pub(crate) struct StopAsked {
     pub(crate) refused: Option<Failure>,
 }
 
-impl StopAsked {
+impl StopRequest {
     pub(crate) fn is_kill(&self) -> bool {
         self.grace.is_zero()
     }

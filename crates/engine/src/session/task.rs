@@ -8,27 +8,27 @@ use wharf_backend::Connection;
 use wharf_model::{ExitRecord, Failure, SessionId, State, Stats, Ticket};
 
 use crate::Result;
-use crate::instance::catch_panic::Guarded;
+use crate::instance::catch_panic::CatchPanic;
 use crate::instance::disk;
-use crate::instance::shared::{Shared, slim};
-use crate::lifecycle::run_events::Trouble;
-pub(crate) use crate::lifecycle::start_run::{record, undo};
-use crate::output::copy_to_file::Pipe;
+use crate::instance::shared::{Shared, without_start_data};
+use crate::lifecycle::run_events::ReportedEvents;
+use crate::lifecycle::start_run::undo;
+use crate::output::copy_to_file::OutputCopy;
 use crate::session::handle::{Handle, Stage};
-use crate::session::requests::{Command, MAX_QUEUED_COMMANDS, Restarter, StopAsked};
+use crate::session::requests::{Command, MAX_QUEUED_COMMANDS, RestartRequest, StopRequest};
 
 /// What a session's task does next.
 pub(crate) enum Phase {
     /// Other sessions come first.
-    Waiting,
+    WaitForOthers,
     /// Its command is to be started.
-    Launch(Box<Launching>),
+    StartRun(Box<RunStart>),
     /// It is to be found again.
     Adopt,
     /// Its command runs.
     Live(Arc<dyn Connection>, bool),
     /// Its command ended and is started again after a while.
-    Rest(Box<ExitRecord>),
+    BackOff(Box<ExitRecord>),
     /// It is over.
     Over(Box<ExitRecord>, State),
     /// There is nothing more to do here.
@@ -36,13 +36,13 @@ pub(crate) enum Phase {
 }
 
 /// Which start it is; that decides what a failure undoes.
-pub(crate) enum Launching {
+pub(crate) enum RunStart {
     /// The first: a failure leaves nothing.
     First { ticket: Ticket, displaced: Option<SessionId>, reply: oneshot::Sender<Result<()>> },
     /// The first, after a wait for others: a failure ends the session.
     Waited { ticket: Ticket },
     /// Another: a failure leaves what was there before.
-    Again { ended: ExitRecord, restarters: Vec<Restarter> },
+    Again { ended: ExitRecord, restarters: Vec<RestartRequest> },
 }
 
 pub(crate) struct Task {
@@ -52,39 +52,39 @@ pub(crate) struct Task {
     /// Restarts in a row.
     pub(crate) attempts: u32,
     /// Connections in a row that broke as soon as they were there.
-    pub(crate) brief: u32,
+    pub(crate) brief_connections: u32,
     /// Whether somebody asked for the end of this run.
-    pub(crate) asked: bool,
+    pub(crate) end_requested: bool,
     /// Whether its holder was asked something and does not answer.
     pub(crate) silent: bool,
-    /// What befell this run, as far as it was told.
-    pub(crate) told: Trouble,
+    /// What the session's events tell of this run already.
+    pub(crate) reported: ReportedEvents,
     /// Stops that wait to be carried out until the session is found.
-    pub(crate) stops: Vec<StopAsked>,
+    pub(crate) waiting_stops: Vec<StopRequest>,
     /// Stops that are being carried out, each by the job of its number.
-    pub(crate) stopping: Vec<(u64, StopAsked)>,
+    pub(crate) running_stops: Vec<(u64, StopRequest)>,
     /// Who waits for the session to be started again.
-    pub(crate) restarters: Vec<Restarter>,
-    pub(crate) jobs: JoinSet<Done>,
+    pub(crate) restarters: Vec<RestartRequest>,
+    pub(crate) jobs: JoinSet<JobResult>,
     pub(crate) job: u64,
-    pub(crate) pipe: Option<Pipe>,
+    pub(crate) pipe: Option<OutputCopy>,
 }
 
 /// What a job of a live session brought.
-pub(crate) enum Done {
+pub(crate) enum JobResult {
     Stopped(u64, Result<ExitRecord>),
-    Looked(Option<Stats>),
+    Stats(Option<Stats>),
 }
 
 /// Starts the task of a session that has none. Returns false where it has one.
 pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, phase: Phase, attempts: u32) -> bool {
     let (sender, mut commands) = mpsc::channel(MAX_QUEUED_COMMANDS);
     {
-        let mut ways = handle.ways();
-        if ways.commands.is_some() {
+        let mut links = handle.links();
+        if links.commands.is_some() {
             return false;
         }
-        ways.commands = Some(sender);
+        links.commands = Some(sender);
     }
     let (shared, handle) = (Arc::clone(shared), Arc::clone(handle));
     let counted = Counted::new(&shared.tasks);
@@ -93,7 +93,7 @@ pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, phase: Phase, at
         let mut phase = phase;
         loop {
             let task = Task::new(&shared, &handle, commands, attempts);
-            let Err(panic) = Guarded::new(task.run(phase)).await else { return };
+            let Err(panic) = CatchPanic::new(task.run(phase)).await else { return };
             tracing::error!(session = %handle.id, panic, "a session's task failed; the session is looked for again");
             let (sender, fresh) = mpsc::channel(MAX_QUEUED_COMMANDS);
             commands = fresh;
@@ -113,17 +113,17 @@ pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, phase: Phase, at
 /// After a panic nothing is known but what is on disk.
 fn recover(shared: &Arc<Shared>, handle: &Arc<Handle>, sender: mpsc::Sender<Command>) -> Phase {
     {
-        let mut ways = handle.ways();
-        ways.commands = Some(sender);
-        ways.connection = None;
+        let mut links = handle.links();
+        links.commands = Some(sender);
+        links.connection = None;
     }
     let found = disk::ticket(&shared.home.session(&handle.id));
     match found {
         Ok(Some(ticket)) => {
-            handle.ways().ticket = Arc::new(slim(ticket));
-            handle.set_stage(Stage::There);
+            handle.links().ticket = Arc::new(without_start_data(ticket));
+            handle.set_stage(Stage::Exists);
         }
-        Ok(None) if handle.stage() == Stage::Launching => {
+        Ok(None) if handle.stage() == Stage::Starting => {
             undo(shared, handle, None);
             return Phase::Leave;
         }
@@ -148,12 +148,12 @@ impl Task {
             handle: Arc::clone(handle),
             commands,
             attempts,
-            brief: 0,
-            asked: false,
+            brief_connections: 0,
+            end_requested: false,
             silent: false,
-            told: Trouble::default(),
-            stops: Vec::new(),
-            stopping: Vec::new(),
+            reported: ReportedEvents::default(),
+            waiting_stops: Vec::new(),
+            running_stops: Vec::new(),
             restarters: Vec::new(),
             jobs: JoinSet::new(),
             job: 0,
@@ -165,11 +165,11 @@ impl Task {
         loop {
             // Boxed, so that an idle session's task is as large as the phase that it is in.
             phase = match phase {
-                Phase::Waiting => Box::pin(self.waiting()).await,
-                Phase::Launch(launching) => Box::pin(self.launch(*launching)).await,
+                Phase::WaitForOthers => Box::pin(self.wait_for_others()).await,
+                Phase::StartRun(start) => Box::pin(self.start_run(*start)).await,
                 Phase::Adopt => Box::pin(self.adopt()).await,
                 Phase::Live(connection, found) => Box::pin(self.live(connection, found)).await,
-                Phase::Rest(ended) => Box::pin(self.rest(*ended)).await,
+                Phase::BackOff(ended) => Box::pin(self.back_off(*ended)).await,
                 Phase::Over(exit, state) => Box::pin(self.finish(*exit, state)).await,
                 Phase::Leave => return,
             };
@@ -177,21 +177,21 @@ impl Task {
     }
 
     /// Takes note of a stop that is carried out now.
-    pub(crate) fn note(&mut self, stop: StopAsked) -> u64 {
-        self.asked = true;
+    pub(crate) fn begin_stop(&mut self, stop: StopRequest) -> u64 {
+        self.end_requested = true;
         self.job += 1;
-        self.stopping.push((self.job, stop));
+        self.running_stops.push((self.job, stop));
         self.job
     }
 
     /// Tells everybody who waits for the end how it was.
-    pub(crate) fn answer(&mut self, exit: &ExitRecord) {
+    pub(crate) fn answer_stops(&mut self, exit: &ExitRecord) {
         self.reply_to_stops(&Ok(exit.clone()));
     }
 
     pub(crate) fn reply_to_stops(&mut self, answer: &Result<ExitRecord>) {
-        let stopping = self.stopping.drain(..).map(|(_, stop)| stop);
-        for reply in stopping.chain(self.stops.drain(..)).filter_map(|stop| stop.reply) {
+        let running = self.running_stops.drain(..).map(|(_, stop)| stop);
+        for reply in running.chain(self.waiting_stops.drain(..)).filter_map(|stop| stop.reply) {
             // Whoever went away wants no answer.
             let _ = reply.send(answer.clone());
         }
@@ -203,7 +203,7 @@ impl Task {
         for restarter in self.restarters.drain(..) {
             let _ = restarter.reply.send(Err(failure.clone()));
         }
-        self.asked = false;
+        self.end_requested = false;
     }
 }
 

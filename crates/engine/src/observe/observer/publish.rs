@@ -9,9 +9,9 @@ use wharf_model::{Report, Source, State};
 use crate::deliver::answer;
 use crate::deliver::proof::READS;
 use crate::instance::shared::now;
-use crate::observe::judge::Saying;
+use crate::observe::judge::SourceClaim;
 use crate::observe::observed::lock;
-use crate::observe::observer::{Attendant, PUBLISH_INTERVAL};
+use crate::observe::observer::{Observer, PUBLISH_INTERVAL};
 use crate::observe::seen::{OpenLine, Seen};
 use crate::observe::view::View;
 use crate::platform;
@@ -23,24 +23,24 @@ const TITLE_WEIGHT: u32 = 60;
 /// How long a program may say that it is drawing before it is not believed.
 const DRAWING_TIMEOUT: Duration = Duration::from_millis(150);
 
-impl Attendant {
+impl Observer {
     /// Looks, weighs and publishes. Returns when to weigh again.
     pub(super) fn publish(&mut self, view: &View) -> Option<Instant> {
         let session = self.handle.session();
         if session.state.is_over() {
             return None;
         }
-        self.tidings();
+        self.take_agent_events();
         let at = Instant::now();
         // A program that is just drawing says so: what stands there meanwhile is no screen. But it may forget to end.
-        if view.screen.modes().synchronized && view.still.elapsed() < DRAWING_TIMEOUT && self.seen {
+        if view.screen.modes().synchronized && view.still.elapsed() < DRAWING_TIMEOUT && self.published {
             return Some(at + PUBLISH_INTERVAL);
         }
-        self.seen = true;
+        self.published = true;
         self.foreground = session.pid.filter(|_| self.tty).and_then(platform::foreground);
-        let sight = view.sight();
-        let look = sight.look(self.foreground);
-        let (profile, budget) = (self.attention.profile(), self.attention.budget());
+        let input = view.profile_input();
+        let look = input.look(self.foreground);
+        let (profile, budget) = (self.observed.profile(), self.observed.budget());
         let exceeded = budget.is_exceeded();
         let (mut findings, question, composer, failed) = budget.look(|| {
             let (question, composer) = (profile.question(&look), profile.composer(&look));
@@ -73,7 +73,7 @@ impl Attendant {
             }));
         }
         let turn = findings.iter().any(|finding| matches!(finding.state, State::Working | State::Asking));
-        let expected = self.attention.expects_turn(std::mem::take(&mut self.turned) || turn);
+        let expected = self.observed.turn_expected_until(std::mem::take(&mut self.turn_seen) || turn);
         if expected.is_some() {
             // Screen and title do not show it yet; what the program reports or the processes say is newer than that.
             let stands = |finding: &&mut wharf_agents::Finding| {
@@ -89,10 +89,10 @@ impl Attendant {
         }
         for source in [Source::Terminal, Source::Process, Source::Screen] {
             let found = findings.iter().find(|finding| finding.source == source);
-            let saying = found.map(|found| {
+            let claim = found.map(|found| {
                 let agree =
                     findings.iter().filter(|other| other.source == source && other.state == found.state);
-                Saying {
+                SourceClaim {
                     state: found.state,
                     rule: found.rule.clone(),
                     evidence: found.evidence.clone(),
@@ -100,7 +100,7 @@ impl Attendant {
                     firm: source == Source::Terminal && found.weight >= STATUS_REPORT_WEIGHT,
                 }
             });
-            self.judge.hear(source, saying, at);
+            self.judge.hear(source, claim, at);
         }
         self.judge.typed(self.status.last_input);
         let before = self.judge.report().state;
@@ -115,7 +115,7 @@ impl Attendant {
         let declared = question.as_ref().and_then(|question| self.at_start(question));
         let question = question.map(answer::question);
         if let (Some(index), Some(question)) = (declared, &question) {
-            answer::at_start(&self.shared, &self.handle, &self.attention, question.clone(), index);
+            answer::at_start(&self.shared, &self.handle, &self.observed, question.clone(), index);
         }
         let seen = Seen {
             offset: view.offset,
@@ -138,15 +138,15 @@ impl Attendant {
             } else {
                 OpenLine::Keys
             }),
-            rows: sight.rows,
-            cursor: sight.cursor,
-            paste: sight.paste,
+            rows: input.rows,
+            cursor: input.cursor,
+            paste: input.paste,
         };
         let mut seen = seen;
         if seen.composer.is_none() {
             seen.draft = self.draft(&seen.before_cursor());
         }
-        self.attention.seen.send_replace(Some(Arc::new(seen)));
+        self.observed.seen.send_replace(Some(Arc::new(seen)));
         again
     }
 
@@ -159,15 +159,15 @@ impl Attendant {
         findings: &mut Vec<wharf_agents::Finding>,
     ) -> Option<wharf_agents::Question> {
         // A command that owns its terminal and is just not waiting may be about to ask for the rest of a line.
-        self.lent |= self.foreground.is_some_and(|owner| !owner.own);
+        self.terminal_was_lent |= self.foreground.is_some_and(|owner| !owner.own);
         let row = look.rows.get(look.cursor.0).map_or("", String::as_str);
         let before: String = row.chars().take(look.cursor.1).collect();
         let Some(question) = question.as_ref().filter(|question| question.continues) else {
-            self.lent &= look.foreground != Some(true) || before.trim().is_empty();
+            self.terminal_was_lent &= look.foreground != Some(true) || before.trim().is_empty();
             return question;
         };
-        let lent = std::mem::take(&mut self.lent);
-        let mut main = lock(&self.attention.main_prompt);
+        let lent = std::mem::take(&mut self.terminal_was_lent);
+        let mut main = lock(&self.observed.main_prompt);
         let untouched = self.connection.is_some() && self.status.last_input.is_none();
         if untouched || lent {
             *main = Some(before.clone());
@@ -184,7 +184,7 @@ impl Attendant {
     fn at_start(&self, question: &wharf_agents::Question) -> Option<usize> {
         let index = question.startup_choice().filter(|_| self.handle.ticket().spec.answer_startup)?;
         let once = (self.handle.session().run, question.name.clone());
-        let mut answered = lock(&self.attention.startup);
+        let mut answered = lock(&self.observed.answered_startup);
         if answered.contains(&once) {
             return None;
         }
@@ -194,10 +194,10 @@ impl Attendant {
 
     /// What somebody else than us has typed and not submitted.
     fn draft(&mut self, before: &str) -> Option<String> {
-        let ours = *lock(&self.attention.typed);
+        let ours = *lock(&self.observed.own_input);
         let typed = self.status.last_input.filter(|at| *at > ours);
         // At a prompt whose keys we know, what was typed tells more than what is seen. Keys of an agent are no line.
-        let profile = self.attention.profile();
+        let profile = self.observed.profile();
         let line = self.status.line_open.filter(|_| !profile.attend && !profile.keys.clear.is_empty());
         self.prompt.draft(before, line, typed.map(|at| now().0.saturating_sub(at.0)), Instant::now())
     }
@@ -217,6 +217,6 @@ impl Attendant {
         let data = json!({
             "state": report.state, "from": before, "source": report.source, "evidence": report.evidence,
         });
-        self.attention.note("engine", "state", data);
+        self.observed.add_event("engine", "state", data);
     }
 }

@@ -45,7 +45,7 @@ impl Watches {
     }
 
     /// Waits for a change, and returns the numbers of the directories that changed.
-    pub(crate) async fn stirred(&self) -> io::Result<Vec<i32>> {
+    pub(crate) async fn changed_dirs(&self) -> io::Result<Vec<i32>> {
         loop {
             let mut ready = self.0.readable().await?;
             let mut buffer = [MaybeUninit::uninit(); 16 * 1024];

@@ -11,7 +11,7 @@ use rustix::fs::{IFlags, Mode, OFlags, ioctl_getflags, ioctl_setflags};
 /// in the same part in the last minutes for each new one, and the neighbours in a home delete a lot. Only the few
 /// directories that sessions are in are made so: finding such a place means looking at every part of the disk.
 /// Other file systems know no such thing.
-pub(crate) fn apart<T>(parent: &Path, make: impl FnOnce() -> T) -> T {
+pub(crate) fn with_spread_dirs<T>(parent: &Path, make: impl FnOnce() -> T) -> T {
     let flagged = flag(parent);
     let made = make();
     if let Ok(Some((dir, before))) = flagged {
@@ -45,7 +45,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let inner = parent.path().join("inner");
         let before = is_flagged(parent.path());
-        let meanwhile = apart(parent.path(), || {
+        let meanwhile = with_spread_dirs(parent.path(), || {
             std::fs::create_dir(&inner).unwrap();
             is_flagged(parent.path())
         });
@@ -57,6 +57,6 @@ mod tests {
 
     #[test]
     fn a_parent_that_is_not_there_is_for_the_maker_to_say() {
-        assert_eq!(apart(Path::new("/none/at/all"), || 7), 7);
+        assert_eq!(with_spread_dirs(Path::new("/none/at/all"), || 7), 7);
     }
 }
