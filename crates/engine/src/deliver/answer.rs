@@ -54,7 +54,7 @@ pub(crate) fn at_start(
     index: usize,
 ) {
     let mut typist = Typist::new(shared, handle, observed);
-    tokio::spawn(async move {
+    shared.tasks.spawn_helper(async move {
         let id = typist.handle.id.clone();
         let answered = tokio::time::timeout(STARTUP_TIMEOUT, typist.answer_at_start(&question, index)).await;
         match answered {

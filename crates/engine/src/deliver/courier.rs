@@ -29,7 +29,8 @@ const TURN_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// Starts the courier of a session: it delivers messages one after the other until none is left.
 pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, observed: &Arc<Observed>) {
     let (shared, handle, observed) = (Arc::clone(shared), Arc::clone(handle), Arc::clone(observed));
-    tokio::spawn(async move {
+    let tasks = shared.tasks.clone();
+    tasks.spawn_helper(async move {
         loop {
             let entry = match observed.first() {
                 Ok(Some(entry)) => entry,
@@ -46,7 +47,7 @@ pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, observed: &Arc<O
             match CatchPanic::new(courier.deliver()).await {
                 Ok(Ok(())) => {}
                 // Another engine goes on with it.
-                Ok(Err(_)) if *shared.closing.borrow() => return observed.leave_courier(),
+                Ok(Err(_)) if shared.is_closing() => return observed.leave_courier(),
                 Ok(Err(failure)) => end(&observed, &id, &failure),
                 Err(panic) => {
                     tracing::error!(session = %handle.id, panic, "the delivery of a message failed");

@@ -57,7 +57,7 @@ impl Engine {
         }
         let observed = self.shared.observed(&handle);
         let keeper = Arc::clone(&observed);
-        let accepted = tokio::task::spawn_blocking(move || keeper.accept(text, manner)).await;
+        let accepted = self.shared.tasks.spawn_blocking(move || keeper.accept(text, manner)).await;
         let receipt = accepted.map_err(|error| Failure::new(Code::Internal, error.to_string()))??;
         observed.ensure_courier(&self.shared, &handle);
         Ok(receipt)
@@ -74,7 +74,6 @@ impl Engine {
         let (handle, observed) = self.of_message(id).await?;
         let deadline = Instant::now() + within;
         let mut changes = observed.receipts.subscribe();
-        let mut closing = self.shared.closing.subscribe();
         let receipt = loop {
             changes.borrow_and_update();
             let receipt = observed.receipt(id)?.ok_or_else(|| unknown(id))?;
@@ -88,7 +87,7 @@ impl Engine {
             }
             tokio::select! {
                 _ = changes.changed() => {}
-                _ = closing.wait_for(|closing| *closing) => {
+                () = self.shared.closed() => {
                     return Err(Failure::new(Code::Unreachable, "the engine is closing; the message stays queued"));
                 }
                 () = tokio::time::sleep_until(deadline.into()) => {

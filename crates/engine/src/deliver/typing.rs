@@ -97,7 +97,7 @@ impl Typist {
             return Err(Failure::new(Code::Ended, format!("session {} has ended", session.name))
                 .hint(format!("`wharf logs {}` shows its last output", session.name)));
         }
-        if *self.shared.closing.borrow() {
+        if self.shared.is_closing() {
             return Err(closing());
         }
         Ok(())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit};
+use tokio_util::task::AbortOnDropHandle;
 use wharf_backend::Probe;
 use wharf_model::{Capabilities, Home, SessionId};
 
@@ -65,15 +66,18 @@ impl Engine {
             .iter()
             .map(|backend| {
                 let backend = Arc::clone(backend);
-                tokio::spawn(async move { tokio::time::timeout(within, backend.probe()).await })
+                let probe = async move { tokio::time::timeout(within, backend.probe()).await };
+                // A caller that goes away ends the probes with it.
+                AbortOnDropHandle::new(self.shared.tasks.spawn_helper(probe))
             })
             .collect();
         let mut statuses = Vec::new();
         for (backend, probe) in self.shared.backends.iter().zip(probes) {
             let silent = |detail: String| Probe { available: false, version: None, detail, hint: None };
             let probe = match probe.await {
-                Ok(Ok(probe)) => probe,
-                Ok(Err(_)) => silent(format!("it did not answer within {within:?}")),
+                Ok(Some(Ok(probe))) => probe,
+                Ok(Some(Err(_))) => silent(format!("it did not answer within {within:?}")),
+                Ok(None) => silent("the engine is closing".to_owned()),
                 Err(error) => silent(format!("its probe failed: {error}")),
             };
             statuses.push(BackendStatus {

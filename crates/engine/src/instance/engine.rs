@@ -18,8 +18,8 @@ pub struct Engine {
     _owner: Arc<Owner>,
 }
 
-/// Ends the tasks when the last handle is dropped: they hold what they share, but not this.
-struct Owner(Arc<Shared>);
+/// Asks the tasks to leave when the last handle is dropped: they hold what they share, but not this.
+pub(crate) struct Owner(pub(crate) Arc<Shared>);
 
 /// Something that became known.
 #[derive(Debug, Clone)]
@@ -49,23 +49,19 @@ impl Changes {
 impl Engine {
     /// Opens an instance: takes its lock, reads what is known and finds again what lives.
     pub async fn open(config: Config) -> Result<Self> {
-        let shared = open::open(config).await?;
-        let owner = Arc::new(Owner(Arc::clone(&shared)));
-        Ok(Self { shared, _owner: owner })
+        let owner = open::open(config).await?;
+        Ok(Self { shared: Arc::clone(&owner.0), _owner: Arc::new(owner) })
     }
 
-    /// Writes what is left to write and lets the instance go. Its sessions run on.
+    /// Ends every task of the engine, writes what is left to write and lets the instance go. Its sessions run on.
+    ///
+    /// Tasks leave by themselves; those that have not after [`Timeouts::call`](crate::Timeouts::call) are dropped where they
+    /// are, as a daemon that is killed drops them: what they had begun is on disk, and the next engine goes on from there.
     pub async fn close(&self) {
-        self.shared.closing.send_replace(true);
-        let mut tasks = self.shared.tasks.subscribe();
-        let gone = tasks.wait_for(|tasks| *tasks == 0);
-        let late = tokio::time::timeout(self.shared.timeouts.call, gone).await.is_err();
-        if late {
-            tracing::warn!("some sessions' tasks did not end in time");
-        }
+        self.shared.tasks.close(self.shared.timeouts.call).await;
         let (store, within) = (self.shared.store.clone(), self.shared.timeouts.call);
         // A panic there is reported by the panic hook, and the directories are the truth.
-        let _ = tokio::task::spawn_blocking(move || store.flush(within)).await;
+        let _ = self.shared.tasks.spawn_blocking(move || store.flush(within)).await;
         self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
@@ -158,7 +154,7 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.0.closing.send_replace(true);
+        self.0.tasks.ask_to_leave();
         self.0.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }

@@ -76,7 +76,7 @@ impl Engine {
         question: impl FnOnce(&wharf_store::Store) -> std::result::Result<T, StoreError> + Send + 'static,
     ) -> Result<T> {
         let store = self.shared.store.clone();
-        let answer = tokio::task::spawn_blocking(move || question(&store)).await;
+        let answer = self.shared.tasks.spawn_blocking(move || question(&store)).await;
         let broken =
             |error: String| Failure::new(Code::Internal, format!("the history cannot be read: {error}"));
         answer.map_err(|error| broken(error.to_string()))?.map_err(|error| broken(error.to_string()))
@@ -85,7 +85,9 @@ impl Engine {
     /// A session that is no longer in memory, from its directory and the history.
     async fn past(&self, row: Row) -> Result<Arc<Handle>> {
         let shared = Arc::clone(&self.shared);
-        tokio::task::spawn_blocking(move || past(&shared, row))
+        let tasks = &self.shared.tasks;
+        tasks
+            .spawn_blocking(move || past(&shared, row))
             .await
             .map_err(|error| Failure::new(Code::Internal, format!("reading failed: {error}")))?
     }

@@ -14,3 +14,4 @@ pub(crate) mod names;
 pub(crate) mod open;
 pub(crate) mod registry;
 pub(crate) mod shared;
+pub(crate) mod tasks;

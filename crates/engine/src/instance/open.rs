@@ -5,17 +5,19 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::sync::{Semaphore, broadcast};
 use wharf_model::{Code, ExitRecord, Failure, Home, Reason, Restart, SessionId, State, Ticket};
 use wharf_store::{Opened, Row, Store, StoreError};
 
 use crate::Result;
 use crate::instance::config::Config;
 use crate::instance::disk;
+use crate::instance::engine::Owner;
 use crate::instance::lock::Lock;
 use crate::instance::lookup::past;
 use crate::instance::registry::{MAX_ENDED_IN_MEMORY, Registry};
 use crate::instance::shared::{Shared, row, without_start_data};
+use crate::instance::tasks::Tasks;
 use crate::launch::secrets;
 use crate::lifecycle::start_run::record;
 use crate::output::copy_to_file::OutputCopy;
@@ -30,9 +32,11 @@ const MAX_QUEUED_CHANGES: usize = 256;
 pub(crate) const SEARCHING: &str = "it is being looked for";
 
 /// Takes the instance, reads what is known, and looks for what lives.
-pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
+pub(crate) async fn open(config: Config) -> Result<Owner> {
     let home = config.home.clone();
-    let (lock, store, opened) = blocking(move || claim(&home)).await?;
+    // There are no tasks of an engine yet. The lock goes again with the result where nobody takes it.
+    let claimed = tokio::task::spawn_blocking(move || claim(&home)).await;
+    let (lock, store, opened) = claimed.map_err(opening_failed)??;
     let shared = Arc::new(Shared {
         adopting: config
             .backends
@@ -57,18 +61,21 @@ pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
         beside: wharf_backend::Beside::default(),
         login: crate::launch::login_shell::Login::default(),
         changes: broadcast::Sender::new(MAX_QUEUED_CHANGES),
-        closing: watch::Sender::new(false),
-        tasks: watch::Sender::new(0),
+        tasks: Tasks::default(),
         lock: Mutex::new(Some(lock)),
     });
+    // From here on a failure, or a caller that goes away, ends what was spawned and lets the instance go.
+    let owner = Owner(Arc::clone(&shared));
     shared.backend(&shared.default_backend)?;
-    tokio::spawn(crate::observe::output_watch::OutputWatch::listen(Arc::clone(&shared)));
+    let listen = crate::observe::output_watch::OutputWatch::listen(Arc::clone(&shared));
+    shared.tasks.spawn_helper(listen);
     for backend in &shared.backends {
         crate::lifecycle::pause::follow_freezer_news(&shared, backend);
     }
     let scanned = {
-        let shared = Arc::clone(&shared);
-        blocking(move || scan(&shared, opened == Opened::Ready)).await?
+        let scanned = Arc::clone(&shared);
+        let scan = move || scan(&scanned, opened == Opened::Ready);
+        shared.tasks.spawn_blocking(scan).await.map_err(opening_failed)??
     };
     let found: Vec<Arc<Handle>> = scanned.open.into_iter().map(|open| resume(&shared, open)).collect();
     let (over, missing) = (scanned.over, scanned.missing);
@@ -83,7 +90,7 @@ pub(crate) async fn open(config: Config) -> Result<Arc<Shared>> {
     if tokio::time::timeout(shared.timeouts.settle, settled).await.is_err() {
         tracing::warn!("some sessions are not found yet; they are unknown until then");
     }
-    Ok(shared)
+    Ok(owner)
 }
 
 fn claim(home: &Home) -> Result<(Lock, Store, Opened)> {
@@ -238,7 +245,8 @@ async fn take_in_unknown(shared: &Arc<Shared>, over: &HashSet<SessionId>, missin
     let mut lists = tokio::task::JoinSet::new();
     for backend in shared.backends.iter().filter(|backend| backend.capabilities().list) {
         let (backend, within) = (Arc::clone(backend), shared.timeouts.adopt);
-        lists.spawn(async move { (backend.name(), tokio::time::timeout(within, backend.list()).await) });
+        let list = async move { (backend.name(), tokio::time::timeout(within, backend.list()).await) };
+        lists.spawn(shared.tasks.track(list));
     }
     let mut answered = HashSet::new();
     while let Some(list) = lists.join_next().await {
@@ -272,9 +280,8 @@ async fn take_in_unknown(shared: &Arc<Shared>, over: &HashSet<SessionId>, missin
     }
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Failure::new(Code::Internal, format!("opening failed: {error}")))?
+fn opening_failed(error: tokio::task::JoinError) -> Failure {
+    Failure::new(Code::Internal, format!("opening failed: {error}"))
 }
 
 /// Whether a path is the user's alone: no right of the group or of others is set.

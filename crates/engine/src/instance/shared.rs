@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::sync::{Semaphore, broadcast};
 use wharf_backend::{Backend, Beside, Environment};
 use wharf_model::{Code, Failure, Home, Millis, Offset, Project, Session, Source, State, Ticket};
 use wharf_store::{Row, Store};
@@ -15,6 +15,7 @@ use crate::instance::engine::Change;
 use crate::instance::ids::Ids;
 use crate::instance::lock::Lock;
 use crate::instance::registry::Registry;
+use crate::instance::tasks::Tasks;
 use crate::launch::login_shell::Login;
 use crate::launch::ports::Ports;
 use crate::observe::observed::Observed;
@@ -48,10 +49,8 @@ pub(crate) struct Shared {
     /// How many sessions each backend is asked for at once.
     pub(crate) adopting: HashMap<&'static str, Semaphore>,
     pub(crate) changes: broadcast::Sender<Change>,
-    /// True once the engine is closing: every task leaves then.
-    pub(crate) closing: watch::Sender<bool>,
-    /// How many tasks there are.
-    pub(crate) tasks: watch::Sender<usize>,
+    /// Every task of the engine. Whoever spawns spawns here.
+    pub(crate) tasks: Tasks,
     pub(crate) lock: Mutex<Option<Lock>>,
 }
 
@@ -149,11 +148,14 @@ impl Shared {
         Observed::new(self, handle, profile, processed)
     }
 
+    /// Whether the engine is closing.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.tasks.is_closing()
+    }
+
     /// Resolves when the engine is closing.
     pub(crate) async fn closed(&self) {
-        let mut closing = self.closing.subscribe();
-        // The sender lives as long as `self`.
-        let _ = closing.wait_for(|closing| *closing).await;
+        self.tasks.closing().await;
     }
 }
 

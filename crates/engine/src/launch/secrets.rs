@@ -110,7 +110,7 @@ impl Shared {
             return;
         }
         // What the session made of the directory may take long to go.
-        let dropped = tokio::task::spawn_blocking(move || remove_secrets(&home));
+        let dropped = self.tasks.spawn_blocking(move || remove_secrets(&home));
         if let Err(error) = dropped.await {
             tracing::warn!(session = %handle.id, %error, "secrets of a session are left");
         }

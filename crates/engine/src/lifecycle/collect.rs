@@ -165,7 +165,7 @@ impl Engine {
                 continue;
             }
             let gone = path.clone();
-            let removed = tokio::task::spawn_blocking(move || disk::remove_session(&gone)).await;
+            let removed = self.shared.tasks.spawn_blocking(move || disk::remove_session(&gone)).await;
             items.push(match removed {
                 Ok(Ok(())) => Collected::removed(thing, why),
                 Ok(Err(failure)) => Collected::kept(thing, failure.message),

@@ -82,10 +82,10 @@ impl Task {
         // Messages that wait are told that there is nobody left to read them.
         observed.ensure_courier(shared, handle);
         let until = Instant::now() + LAST_EVENTS_TIMEOUT;
-        while observed.has_workers() && Instant::now() < until && !*shared.closing.borrow() {
+        while observed.has_workers() && Instant::now() < until && !shared.is_closing() {
             sleep(POLL_INTERVAL).await;
         }
-        if *shared.closing.borrow() {
+        if shared.is_closing() {
             // Another engine finds out what is left to tell, and tells it first.
             return;
         }

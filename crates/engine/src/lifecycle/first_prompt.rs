@@ -35,7 +35,7 @@ impl Task {
             ..Manner::default()
         };
         let keeper = Arc::clone(&observed);
-        match tokio::task::spawn_blocking(move || keeper.accept(text, manner)).await {
+        match shared.tasks.spawn_blocking(move || keeper.accept(text, manner)).await {
             Ok(Ok(_)) => observed.ensure_courier(shared, handle),
             Ok(Err(failure)) => {
                 tracing::warn!(session = %handle.id, %failure, "a prompt is not handed to its agent");

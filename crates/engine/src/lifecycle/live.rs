@@ -181,7 +181,7 @@ impl Task {
         let how = Stop { grace: stop.grace, reason: stop.reason, by: stop.by.clone() };
         let job = self.begin_stop(stop);
         let (shared, handle) = (Arc::clone(&self.shared), Arc::clone(&self.handle));
-        self.jobs.spawn(async move {
+        self.jobs.spawn(self.shared.tasks.track(async move {
             shared.unpause_to_end(&handle).await;
             let stopped = tokio::time::timeout(within, connection.stop(how)).await;
             let late = || {
@@ -189,7 +189,7 @@ impl Task {
                     .hint("`wharf doctor` looks for processes that cannot be ended")
             };
             JobResult::Stopped(job, stopped.unwrap_or_else(|_| Err(late())))
-        });
+        }));
     }
 
     fn stopped(&mut self, job: u64, result: crate::Result<ExitRecord>) -> Option<End> {
@@ -229,10 +229,10 @@ impl Task {
             None => {}
             Some(Due::AskStats) => {
                 let (connection, within) = (Arc::clone(connection), self.shared.timeouts.call);
-                self.jobs.spawn(async move {
+                self.jobs.spawn(self.shared.tasks.track(async move {
                     let stats = tokio::time::timeout(within, connection.stats()).await;
                     JobResult::Stats(stats.ok().and_then(Result::ok))
-                });
+                }));
             }
             Some(Due::Stop(reason)) => {
                 let by = if reason == Reason::Idle { "idle timeout" } else { "run timeout" };

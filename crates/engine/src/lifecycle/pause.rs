@@ -100,13 +100,14 @@ impl Shared {
 /// Hears of sessions that somebody else made stand still, for as long as the engine is open.
 pub(crate) fn follow_freezer_news(shared: &Arc<Shared>, backend: &Arc<dyn Backend>) {
     let Some(mut news) = backend.freezer().and_then(Freezer::news) else { return };
-    let (name, mut closing) = (backend.name(), shared.closing.subscribe());
+    let (name, tasks) = (backend.name(), shared.tasks.clone());
     // It must not keep alive what it tells of.
     let shared = Arc::downgrade(shared);
-    tokio::spawn(async move {
+    let closed = tasks.clone();
+    tasks.spawn_helper(async move {
         loop {
             let heard = tokio::select! {
-                _ = closing.wait_for(|closing| *closing) => return,
+                () = closed.closing() => return,
                 heard = news.recv() => heard,
             };
             let Some(shared) = shared.upgrade() else { return };

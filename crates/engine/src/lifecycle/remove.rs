@@ -60,12 +60,14 @@ impl Engine {
         // What its task still writes would be there again.
         handle.wait_for_task_end().await;
         let (letting_go, gone) = (Arc::clone(shared), Arc::clone(handle));
-        let removed = tokio::task::spawn_blocking(move || {
-            disk::remove_session(&dir)?;
-            letting_go.release_environments(&gone.id, &gone.ticket().spec);
-            Ok::<_, Failure>(())
-        })
-        .await;
+        let removed = shared
+            .tasks
+            .spawn_blocking(move || {
+                disk::remove_session(&dir)?;
+                letting_go.release_environments(&gone.id, &gone.ticket().spec);
+                Ok::<_, Failure>(())
+            })
+            .await;
         removed.map_err(|error| Failure::new(Code::Internal, format!("removing failed: {error}")))??;
         disk::free_link(&shared.home, &handle.session().name, &handle.id);
         self.publish_removal(&handle.id);

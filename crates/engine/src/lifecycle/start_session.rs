@@ -128,6 +128,11 @@ impl Engine {
         awaited: bool,
     ) -> Result<Claim> {
         let shared = &self.shared;
+        if shared.is_closing() {
+            undo(shared, &handle, displaced.as_ref());
+            let message = format!("the engine is closing: session {} was not started", ticket.name);
+            return Err(Failure::new(Code::Unreachable, message));
+        }
         if let Err(failure) = secrets::write_secrets(&shared.home.session(&ticket.id), &mut ticket) {
             undo(shared, &handle, displaced.as_ref());
             return Err(failure);

@@ -34,7 +34,6 @@ impl Engine {
     pub async fn wait(&self, key: &str) -> Result<ExitRecord> {
         let handle = self.handle(key).await?;
         let mut watch = handle.watch();
-        let mut closing = self.shared.closing.subscribe();
         loop {
             let session = watch.borrow_and_update().clone();
             if session.state.is_over() {
@@ -45,7 +44,7 @@ impl Engine {
             }
             tokio::select! {
                 changed = watch.changed() => drop(changed),
-                _ = closing.wait_for(|closing| *closing) => {
+                () = self.shared.closed() => {
                     return Err(Failure::new(Code::Unreachable, "the engine is closing; the session goes on"));
                 }
             }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::task::JoinHandle;
 use wharf_agents::{Told, Transcript};
 
+use crate::instance::tasks::Tasks;
 use crate::observe::observed::Observed;
 
 /// How often an agent's own record is read while something happens.
@@ -16,6 +17,7 @@ const LAST_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Follows what an agent writes down by itself, and makes events of it.
 pub(crate) struct Record {
+    tasks: Tasks,
     /// Absent while it is being read.
     transcript: Option<Transcript>,
     reading: Option<JoinHandle<(Transcript, Vec<Told>)>>,
@@ -23,8 +25,8 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(transcript: Transcript) -> Self {
-        Self { transcript: Some(transcript), reading: None, read: Instant::now() }
+    pub(crate) fn new(tasks: &Tasks, transcript: Transcript) -> Self {
+        Self { tasks: tasks.clone(), transcript: Some(transcript), reading: None, read: Instant::now() }
     }
 
     /// When it is to be read again.
@@ -37,7 +39,7 @@ impl Record {
         if let Some(mut transcript) = self.transcript.take_if(|_| Instant::now() >= self.read + READ_INTERVAL)
         {
             // A file may be long, and a disk slow.
-            self.reading = Some(tokio::task::spawn_blocking(move || {
+            self.reading = Some(self.tasks.spawn_blocking(move || {
                 let told = transcript.poll();
                 (transcript, told)
             }));
@@ -54,7 +56,7 @@ impl Record {
             self.take(observed, read);
         }
         let mut transcript = self.transcript.take()?;
-        let reading = tokio::task::spawn_blocking(move || {
+        let reading = self.tasks.spawn_blocking(move || {
             let told = transcript.poll();
             (transcript, told)
         });

@@ -63,7 +63,8 @@ pub(crate) fn spawn(
 ) {
     let (shared, handle, observed) = (Arc::clone(shared), Arc::clone(handle), Arc::clone(observed));
     observed.unreadable.send_replace(None);
-    tokio::spawn(async move {
+    let tasks = shared.tasks.clone();
+    tasks.spawn_helper(async move {
         shared.output_watch.unwatch(&handle.id);
         let id = handle.id.clone();
         let observer = Observer::new(&shared, &handle, &observed);
@@ -72,7 +73,7 @@ pub(crate) fn spawn(
         }
         // Nobody shall act on what is not looked at any more.
         observed.seen.send_replace(None);
-        if !handle.is_over() && !*shared.closing.borrow() {
+        if !handle.is_over() && !shared.is_closing() {
             let agent = observed.profile().attend;
             shared.output_watch.watch(&shared, &handle, agent, observed.processed());
             if observed.unreadable.borrow().is_some() {
@@ -296,7 +297,7 @@ impl Observer {
         let (dir, size, pipes) = (self.dir.clone(), self.handle.session().size, !self.tty);
         // What was not dealt with yet is read as it comes, for its questions and signals.
         let to = self.observed.processed();
-        let built = tokio::task::spawn_blocking(move || View::build(&dir, size, pipes, to)).await;
+        let built = self.shared.tasks.spawn_blocking(move || View::build(&dir, size, pipes, to)).await;
         match built {
             Ok(Ok(view)) => Some(view),
             Ok(Err(failure)) => {

@@ -212,11 +212,14 @@ impl Engine {
         // One at a time of each session, whoever asks and however often: a log may take long, and what was begun is ended.
         let turn = Arc::clone(&self.shared.observed(handle).whole_reads).acquire_owned().await;
         let turn = turn.map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
-        let built = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            View::everything(&dir, size, pipes)
-        })
-        .await;
+        let built = self
+            .shared
+            .tasks
+            .spawn_blocking(move || {
+                let _turn = turn;
+                View::everything(&dir, size, pipes)
+            })
+            .await;
         built.map_err(|error| Failure::new(Code::Internal, format!("reading failed: {error}")))?
     }
 }

@@ -29,7 +29,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// A copy of a session's output into a file, as it comes.
 pub(crate) struct OutputCopy {
     stop: Option<oneshot::Sender<()>>,
-    done: JoinHandle<()>,
+    done: JoinHandle<Option<()>>,
 }
 
 /// How the file and the log belong together. Written before the first byte is copied, so that the file's size
@@ -138,7 +138,7 @@ impl OutputCopy {
         let (stop, stopped) = oneshot::channel();
         let path = shared.home.session(&handle.id).join(RECORD);
         let mut copy = Copier { shared: Arc::clone(shared), handle: Arc::clone(handle), path, record };
-        let done = tokio::spawn(async move {
+        let done = shared.tasks.spawn(async move {
             tokio::select! {
                 // Dropped counts as said.
                 _ = stopped => {}

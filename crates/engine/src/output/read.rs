@@ -15,6 +15,7 @@ use wharf_model::{Failure, Home, Offset, Session};
 
 use crate::Result;
 use crate::instance::shared::Shared;
+use crate::instance::tasks::Tasks;
 use crate::session::handle::{Handle, Stage};
 
 /// How much is read at once.
@@ -33,6 +34,7 @@ pub(crate) fn log_end(dir: &Path) -> Result<Offset> {
 
 /// Output that is in a log directory already; it does not wait for more.
 pub(crate) struct LogOutput {
+    tasks: Tasks,
     ready: VecDeque<OutputChunk>,
     /// Absent while it is being read.
     log: Option<LogFiles>,
@@ -51,8 +53,9 @@ struct LogFiles {
 }
 
 impl LogOutput {
-    pub(crate) fn new(dir: PathBuf, from: Offset) -> Self {
-        Self { ready: VecDeque::new(), log: Some(LogFiles { dir, from, reader: None }), reading: None }
+    pub(crate) fn new(tasks: &Tasks, dir: PathBuf, from: Offset) -> Self {
+        let tasks = tasks.clone();
+        Self { tasks, ready: VecDeque::new(), log: Some(LogFiles { dir, from, reader: None }), reading: None }
     }
 }
 
@@ -96,7 +99,7 @@ impl Output for LogOutput {
                 return Ok(Some(chunk));
             }
             if let Some(mut log) = self.log.take() {
-                self.reading = Some(tokio::task::spawn_blocking(move || {
+                self.reading = Some(self.tasks.spawn_blocking(move || {
                     let read = log.read();
                     (log, read)
                 }));
@@ -122,6 +125,7 @@ impl Output for LogOutput {
 
 /// Output of a session for as long as it is not over: across broken connections and restarts.
 pub(crate) struct FollowedOutput {
+    tasks: Tasks,
     handle: Arc<Handle>,
     log: PathBuf,
     changes: watch::Receiver<Arc<Session>>,
@@ -134,6 +138,7 @@ pub(crate) struct FollowedOutput {
 impl FollowedOutput {
     pub(crate) fn new(shared: &Shared, handle: &Arc<Handle>, from: Offset) -> Self {
         Self {
+            tasks: shared.tasks.clone(),
             handle: Arc::clone(handle),
             log: shared.home.session(&handle.id).join(Home::LOG),
             changes: handle.watch(),
@@ -154,7 +159,7 @@ impl FollowedOutput {
             if self.handle.is_over() {
                 // What the connection did not bring is in the log.
                 self.last = true;
-                self.source = Some(Box::new(LogOutput::new(self.log.clone(), self.at)));
+                self.source = Some(Box::new(LogOutput::new(&self.tasks, self.log.clone(), self.at)));
                 return true;
             }
             let connection = self.handle.links().connection.clone();

@@ -71,7 +71,11 @@ impl Engine {
         if follow && !handle.is_over() {
             return Ok(Box::new(FollowedOutput::new(&self.shared, &handle, from)));
         }
-        Ok(Box::new(LogOutput::new(self.shared.home.session(&handle.id).join(Home::LOG), from)))
+        Ok(Box::new(LogOutput::new(
+            &self.shared.tasks,
+            self.shared.home.session(&handle.id).join(Home::LOG),
+            from,
+        )))
     }
 
     /// The way to a session that runs.

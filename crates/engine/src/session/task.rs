@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use wharf_backend::Connection;
 use wharf_model::{ExitRecord, Failure, SessionId, State, Stats, Ticket};
@@ -76,8 +76,11 @@ pub(crate) enum JobResult {
     Stats(Option<Stats>),
 }
 
-/// Starts the task of a session that has none. Returns false where it has one.
+/// Starts the task of a session that has none. Returns false where it has one, and where the engine is closing.
 pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, phase: Phase, attempts: u32) -> bool {
+    if shared.is_closing() {
+        return false;
+    }
     let (sender, mut commands) = mpsc::channel(MAX_QUEUED_COMMANDS);
     {
         let mut links = handle.links();
@@ -87,9 +90,8 @@ pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, phase: Phase, at
         links.commands = Some(sender);
     }
     let (shared, handle) = (Arc::clone(shared), Arc::clone(handle));
-    let counted = Counted::new(&shared.tasks);
-    tokio::spawn(async move {
-        let _counted = counted;
+    let tasks = shared.tasks.clone();
+    tasks.spawn(async move {
         let mut phase = phase;
         loop {
             let task = Task::new(&shared, &handle, commands, attempts);
@@ -204,21 +206,5 @@ impl Task {
             let _ = restarter.reply.send(Err(failure.clone()));
         }
         self.end_requested = false;
-    }
-}
-
-/// Counts tasks, so that closing can wait for them.
-struct Counted(watch::Sender<usize>);
-
-impl Counted {
-    fn new(tasks: &watch::Sender<usize>) -> Self {
-        tasks.send_modify(|tasks| *tasks += 1);
-        Self(tasks.clone())
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.send_modify(|tasks| *tasks -= 1);
     }
 }

@@ -5,6 +5,7 @@
 mod adoption;
 mod after;
 mod choice;
+mod closing;
 mod collecting;
 mod costly_output;
 mod edits;

@@ -24,7 +24,7 @@ impl Observer {
         }
         let since = agent_record::since(if ticket.started.0 > 0 { ticket.started } else { ticket.created });
         let found = transcript(&self.shared, &self.handle, &self.observed, since).await;
-        self.record = found.map(Record::new);
+        self.record = found.map(|transcript| Record::new(&self.shared.tasks, transcript));
     }
 
     pub(super) async fn read_record(&mut self) {
