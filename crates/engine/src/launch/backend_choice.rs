@@ -1,7 +1,6 @@
 //! Where a session runs: where it was told to, or else where it can.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use wharf_backend::Backend;
 use wharf_model::{Code, Failure, Spec};
@@ -11,9 +10,6 @@ use crate::instance::shared::Shared;
 
 /// The word for any backend that can be used, in the instance's own order.
 const AUTO: &str = "auto";
-
-/// How long a place may take to say whether it can be used.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Shared {
     /// The backend of a spec. One that asks for a container gets a container or an error, never something else. Where
@@ -30,7 +26,7 @@ impl Shared {
     async fn choose_flake(&self, spec: &mut Spec) -> Option<String> {
         let flake = spec.nix.as_ref().filter(|nix| nix.auto)?.flake.lossy().into_owned();
         let nix = self.environments.iter().find(|environment| environment.name() == "nix");
-        let within = self.timeouts.call.min(PROBE_TIMEOUT);
+        let within = self.timeouts.call;
         let why = match nix {
             None => "this instance has no nix".to_owned(),
             Some(nix) => match tokio::time::timeout(within, nix.probe()).await {
@@ -112,7 +108,7 @@ impl Shared {
         backends: &[&Arc<dyn Backend>],
         spec: &Spec,
     ) -> std::result::Result<(String, String), String> {
-        let within = self.timeouts.call.min(PROBE_TIMEOUT);
+        let within = self.timeouts.call;
         let order: Vec<&str> = backends.iter().map(|backend| backend.name()).collect();
         let mut passed = Vec::new();
         for backend in backends {
