@@ -371,6 +371,9 @@ async fn a_session_gives_no_more_than_it_has_and_controls_what_it_started() {
     let mut wider = request("wider", &["fake:sleep"]);
     wider.spec.control_others = true;
     assert_eq!(client.start(&wider).await.unwrap_err().code, Code::Forbidden);
+    let mut adopting = request("adopting", &["fake:sleep"]);
+    adopting.spec.adopt = Some("%0".into());
+    assert_eq!(client.start(&adopting).await.unwrap_err().code, Code::Forbidden);
     let mut child = request("child", &["fake:sleep"]);
     // Who started it is not for the asker to say.
     child.spec.starter = Some(world.start("other", &["fake:sleep"]).await.id);
@@ -415,5 +418,113 @@ async fn a_confined_session_sends_the_daemon_to_no_engine() {
     assert_eq!(look(&world.client).await, [meant.clone(), meant]);
     world.start("inside-confined", &["fake:sleep"]).await;
     assert_eq!(look(&inside(&world).await).await, [None, None]);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn of_anothers_session_nobody_inside_is_shown_what_was_told_there() {
+    let world = world().await;
+    let mut wanted = request("other", &["fake:sleep", "the-prompt"]);
+    wanted.spec.labels.insert("what".into(), "the-label".into());
+    let session = world.client.start(&wanted).await.unwrap().session;
+    let ticket = std::fs::read(world.home.session(&session.id).join("ticket.json")).unwrap();
+    let ticket: Ticket = serde_json::from_slice(&ticket).unwrap();
+    let told = serde_json::json!({ "session": ticket.id, "token": ticket.token, "kind": "permission.asked" });
+    common::connect(&world.home.events_socket()).write_all(format!("{told}\n").as_bytes()).await.unwrap();
+    until("it asks", async || world.client.session("other").await.unwrap().state == State::Asking).await;
+    let looks = [
+        ("get", "/v1/sessions", ""),
+        ("get", "/v1/sessions/{key}", ""),
+        ("get", "/v1/sessions/{key}/until?until=asking&timeout_ms=1", ""),
+    ];
+    let words = ["the-prompt", "the-label", "permission.asked"];
+    let said = async || -> Vec<String> {
+        let mut said = Vec::new();
+        for row in looks {
+            let reply = ask(&world, row, "other", "").await;
+            assert_eq!(reply.status, 200, "{row:?}: {}", reply.body);
+            said.push(reply.body);
+        }
+        said
+    };
+    let outside = said().await.concat();
+    assert!(words.iter().all(|word| outside.contains(word)), "{outside}");
+    world.start("inside", &["fake:sleep"]).await;
+    for body in said().await {
+        assert!(!words.iter().any(|word| body.contains(word)), "{body}");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_name_that_moves_on_after_the_caller_was_asked_leads_to_no_other_session() {
+    let world = world().await;
+    let inside = world.start("inside", &["fake:sleep"]).await;
+    let other = world.start("other", &["fake:sleep"]).await;
+    let body = r#"{"keys":["x"]}"#;
+    let head = format!(
+        "POST /v1/sessions/inside/keys HTTP/1.1\r\nhost: wharf\r\nconnection: close\r\nexpect: 100-continue\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = common::connect(&world.home.socket());
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The route wants the body: by then it was asked whether the caller may.
+    let mut go_on = [0; 25];
+    let read =
+        tokio::time::timeout(TEST_TIMEOUT, tokio::io::AsyncReadExt::read_exact(&mut stream, &mut go_on));
+    read.await.expect("it goes on in time").unwrap();
+    assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+    world.client.rename("inside", &name("moved")).await.unwrap();
+    world.client.rename("other", &name("inside")).await.unwrap();
+    stream.write_all(body.as_bytes()).await.unwrap();
+    let reply = common::reply(stream).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    assert_eq!((world.fake.input(&inside.id), world.fake.input(&other.id)), (b"x".to_vec(), Vec::new()));
+    world.end().await;
+}
+
+/// Asks for the end of the session "other", says whether it has, and then goes.
+const KILLER: &str = r#"
+    use IO::Socket::UNIX;
+    my $socket = IO::Socket::UNIX->new($ENV{SOCKET}) or die;
+    exit if $ENV{LEAVE} && fork;
+    my $body = '{"selector":{"names":["other"]}}';
+    print $socket "POST /v1/kill HTTP/1.1\r\nhost: wharf\r\nconnection: close\r\ncontent-type: application/json\r\n";
+    print $socket "content-length: ", length $body, "\r\n\r\n$body";
+    $socket->flush;
+    print <$socket>;
+"#;
+
+#[tokio::test]
+async fn whoever_is_gone_before_it_is_looked_at_may_only_look() {
+    let world = world().await;
+    world.start("other", &["fake:sleep"]).await;
+    let mut killer = std::process::Command::new("perl");
+    killer.args(["-e", KILLER]).env("SOCKET", world.home.socket()).env("LEAVE", "1");
+    let mut child = killer.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let output = child.stdout.take().unwrap();
+    // The daemon is on this thread, and looks at nobody until the one who connected has ended. Another goes on in its name.
+    child.wait().unwrap();
+    let said = tokio::task::spawn_blocking(move || std::io::read_to_string(output).unwrap()).await.unwrap();
+    assert!(said.starts_with("HTTP/1.1 403") && said.contains("which process asks"), "{said}");
+    assert_eq!(world.fake.live().len(), 1, "nothing was touched");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_a_process_says_of_itself_gives_it_no_rights() {
+    let world = world().await;
+    world.start("other", &["fake:sleep"]).await;
+    let mut wanted = request("allowed", &["fake:sleep"]);
+    wanted.spec.control_others = true;
+    let allowed = world.client.start(&wanted).await.unwrap().session;
+    let mut killer = tokio::process::Command::new("perl");
+    killer.args(["-e", KILLER]).env("SOCKET", world.home.socket());
+    killer.env("WHARF_SESSION_ID", allowed.id.as_str());
+    let output = killer.output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.starts_with("HTTP/1.1 403"), "{output:?}");
+    assert_eq!(world.fake.live().len(), 2, "nothing was touched");
     world.end().await;
 }
