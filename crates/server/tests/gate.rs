@@ -119,6 +119,10 @@ async fn bad_bodies_are_refused() {
         assert_eq!(answer.status, status, "{answer:?} to {}", &request[..request.len().min(200)]);
         assert_eq!(answer.problem().code, Code::Invalid);
     }
+    // Many values take far more memory than they have bytes on the way: such a request is refused before it is read as JSON.
+    let many = post(json, &format!("{{\"new\":[{}1]}}", "1,".repeat(1 << 20)));
+    let answer = raw(&socket, &many).await;
+    assert!(answer.status == 400 && answer.body.contains("too many values"), "{answer:?}");
     world.end().await;
 }
 

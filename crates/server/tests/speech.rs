@@ -200,6 +200,26 @@ async fn a_flood_of_events_is_bounded_and_slows_nobody() {
 }
 
 #[tokio::test]
+async fn whoever_tells_too_fast_is_read_more_slowly() {
+    let world = World::new().await;
+    let session = world.start("a", &["fake:sleep"]).await;
+    let (reader, mut teller) = connect(&world.home.events_socket()).into_split();
+    let hello = json!({ "v": 1, "session": session.id, "token": ticket(&world, &session.id).token });
+    // Lines that are no events cost next to nothing, and count all the same: 4,000 at once, and 1,000 in a second.
+    let told = format!("{hello}\n{}{}\n", "x\n".repeat(5_500), json!({ "kind": "last", "ack": true }));
+    let begun = std::time::Instant::now();
+    let telling = tokio::spawn(async move { teller.write_all(told.as_bytes()).await });
+    let (mut reader, mut answer) = (BufReader::new(reader), String::new());
+    let read = tokio::time::timeout(TEST_TIMEOUT, reader.read_line(&mut answer));
+    read.await.expect("the last one is heard").unwrap();
+    assert!(answer.contains("\"event\":"), "{answer}");
+    let took = begun.elapsed();
+    assert!(took > Duration::from_secs(1), "5,500 lines were taken within {took:?}");
+    telling.await.unwrap().unwrap();
+    world.end().await;
+}
+
+#[tokio::test]
 async fn an_engine_without_a_daemon_has_its_events_socket() {
     use std::sync::Arc;
     use wharf_backend::fake::FakeBackend;
