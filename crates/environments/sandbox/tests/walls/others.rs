@@ -2,7 +2,7 @@
 
 use wharf_backend::conformance::Bystander;
 
-use crate::support::Ground;
+use crate::support::{Ground, run};
 
 #[tokio::test]
 async fn other_processes_are_out_of_reach() {
@@ -57,6 +57,67 @@ async fn limits_and_priorities_of_others_stay_as_they_are() {
     let own = "ulimit -S -n 100; ulimit -n; nice -n 5 nice; ionice -c 3 true && echo yes";
     assert_eq!(ground.prints(own).await, "100\n5\nyes\n");
     ground.prints(&format!("prlimit --pid {pid} --nofile >/dev/null")).await;
+}
+
+/// A process without any privilege. Of one that has some, the kernel itself keeps those who have none, and shows nothing of us.
+struct Plain(std::process::Child);
+
+impl Plain {
+    fn start() -> Self {
+        let root = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()) == 0;
+        let without: &[&str] =
+            if root { &["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"] } else { &[] };
+        let words = [without, &["sleep", "600"]].concat();
+        let plain = Self(std::process::Command::new(words[0]).args(&words[1..]).spawn().unwrap());
+        let asleep = || std::fs::read_to_string(plain.file("comm")).is_ok_and(|name| name == "sleep\n");
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !asleep() {
+            assert!(std::time::Instant::now() < until, "it never became what it should be");
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        plain
+    }
+
+    fn file(&self, name: &str) -> String {
+        format!("/proc/{}/{name}", self.0.id())
+    }
+}
+
+impl Drop for Plain {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn where_others_run_stays_as_it_is_though_they_have_no_privilege_either() {
+    let ground = Ground::new();
+    let plain = Plain::start();
+    let status = std::fs::read_to_string(plain.file("status")).unwrap();
+    assert!(status.contains("CapPrm:\t0000000000000000"), "{status}");
+    let pid = plain.0.id();
+    for script in [format!("taskset -p 1 {pid}"), format!("chrt --idle -p 0 {pid}")] {
+        let said = ground.refused(&script).await;
+        assert!(said.contains("Operation not permitted"), "{script}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_descriptor_that_came_along_by_mistake_is_gone() {
+    let ground = Ground::new();
+    let read = ["bash", "-c", "cat <&7"];
+    // A rule on files does not hold for what is open already.
+    let with_it = |mut launch: wharf_backend::Launch| {
+        let open = ["bash", "-c", "exec 7<\"$OUT/file\"; exec \"$@\"", "bash"].map(wharf_model::Text::from);
+        launch.argv.splice(0..0, open);
+        run(&launch)
+    };
+    let outside = with_it(ground.launch(&read));
+    assert_eq!(String::from_utf8_lossy(&outside.stdout), "secret", "{outside:?}");
+    let inside = with_it(ground.apply(&read).await.unwrap());
+    assert!(!inside.status.success() && inside.stdout.is_empty(), "{inside:?}");
+    assert!(String::from_utf8_lossy(&inside.stderr).contains("Bad file descriptor"), "{inside:?}");
 }
 
 #[tokio::test]
