@@ -1,4 +1,4 @@
-//! The backend: starts, finds again, lists, sweeps.
+//! The backend of Docker or Podman: starts, adopts, lists and sweeps sessions in containers.
 
 use std::io;
 use std::path::PathBuf;
@@ -22,10 +22,10 @@ use crate::session_dirs::SessionDirs;
 use crate::session_start::SessionStart;
 use crate::ticket_data::{TicketData, is_kept};
 
-/// How long a holder may take to say who it is.
+/// How long a holder may take to greet.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Which engine, where, and what holds its sessions.
+/// Which engine, where, and with which holder.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Which engine.
@@ -69,7 +69,8 @@ impl ContainerBackend {
         Self { guests: Guests::new(Arc::clone(&containers)), containers }
     }
 
-    /// Takes the container away once its session is over, whoever ended it. Until then nothing is asked of the engine.
+    /// Removes the container once its session is over, whoever ended it. Until then the engine is only watched for
+    /// pauses.
     fn remove_when_over(&self, ticket: &Ticket, mut status: watch::Receiver<Status>) {
         let (containers, ticket) = (Arc::clone(&self.containers), ticket.clone());
         let endpoint = TicketData::of(&ticket).endpoint;
@@ -82,7 +83,7 @@ impl ContainerBackend {
             if !over.is_ok_and(|status| status.exit.is_some()) {
                 return;
             }
-            // What its container wrote is read now, and not again.
+            // Read the record that the container wrote now, once.
             let _ = SessionDirs::of(ticket.dir.as_path()).exit_record(ticket.run);
             if !is_kept(&ticket) {
                 containers.remove_with_retries(&ticket).await;
@@ -90,7 +91,7 @@ impl ContainerBackend {
         });
     }
 
-    /// What became of a session whose holder is silent. The container of one that is over is taken away.
+    /// What became of a session whose holder is silent. Removes the container if it is over.
     async fn end_of_silent(&self, ticket: &Ticket, why: &str) -> Result<Adoption> {
         let found = self.containers.ask_engine(ticket, why).await?;
         if matches!(found, Adoption::Ended(_) | Adoption::Lost) {
@@ -187,11 +188,11 @@ impl Backend for ContainerBackend {
         }
         let (tell, told) = oneshot::channel();
         let containers = Arc::clone(&self.containers);
-        // In a task of its own: a caller that waits no longer leaves nothing half made.
+        // In a task of its own, so that a caller that gives up leaves nothing half made.
         tokio::spawn(async move {
-            let starting = Box::pin(SessionStart::new(Arc::clone(&containers), launch)).await;
-            let started = match starting {
-                Ok(starting) => Box::pin(starting.run()).await,
+            let start = Box::pin(SessionStart::new(Arc::clone(&containers), launch)).await;
+            let started = match start {
+                Ok(start) => Box::pin(start.run()).await,
                 Err(failure) => Err(failure),
             };
             if let Err(Ok((ticket, _))) = tell.send(started) {
@@ -215,7 +216,7 @@ impl Backend for ContainerBackend {
             .unwrap_or_else(|| ticket.clone());
         if let Some(record) = SessionDirs::of(home).exit_record(ticket.run) {
             if TicketData::of(ticket).shared.is_some() {
-                // Its room is in the shared container still, where nobody saw its end.
+                // Its room is still in the shared container, where nobody saw its end.
                 let (containers, ticket) = (Arc::clone(&self.containers), ticket.clone());
                 tokio::spawn(async move { containers.leave_shared(&ticket).await });
             }
@@ -230,7 +231,7 @@ impl Backend for ContainerBackend {
             }
             return Ok(found);
         }
-        // The holder is asked before the engine: one that hangs or is gone ends no session.
+        // Ask the holder before the engine: an engine that hangs or is gone ends no session.
         match self.containers.wait_for_greeting(ticket, held::find(home), GREETING_TIMEOUT).await {
             Ok(Ok((stream, welcome))) => {
                 let pid = ticket.command.as_ref().map_or(0, |command| command.pid);
@@ -270,14 +271,14 @@ impl Backend for ContainerBackend {
             return self.guests.sweep(ticket).await;
         }
         if TicketData::of(ticket).shared.is_some() {
-            // Others live in the same container: what is left of this one is ended one by one.
+            // Other sessions run in the same container: end this one's processes one by one.
             let ended = self.guests.sweep(ticket).await?;
             return self.containers.remove(ticket).await.map(|()| ended);
         }
         if is_kept(ticket) {
             return self.containers.stop_kept_container(ticket).await.map(|()| 0);
         }
-        // Nothing of it outlives its container, so there is nothing to end one by one.
+        // Nothing outlives its container, so there is nothing to end one by one.
         self.containers.remove(ticket).await.map(|()| 0)
     }
 

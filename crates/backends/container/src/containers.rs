@@ -1,4 +1,4 @@
-//! The engine's side of a session: which engine, which container, and what it says of one whose holder is silent.
+//! Finds the engine and the container of a session, and what the engine knows of a session whose holder is silent.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
@@ -25,25 +25,25 @@ use crate::session_start::off_thread;
 use crate::shared_container::{SharedContainer, membership};
 use crate::ticket_data::{TicketData, is_kept};
 
-/// How long a holder may take from its exit record, or its last connection, to its end.
+/// How long a holder may take to exit after its exit record or its last connection.
 const HOLDER_EXIT_TIMEOUT: Duration = Duration::from_secs(4);
-/// How long a holder that takes no connections any more may take to leave its record.
+/// How long a holder that accepts no connections may take to write its exit record.
 const EXIT_RECORD_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often a container that is about to go is looked at.
+/// How often a container that is about to stop is inspected.
 const CONTAINER_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How many engines are kept at hand.
+/// How many connected engines are remembered.
 const MAX_ENGINES: usize = 16;
 
-/// Where containers are, and whose.
+/// The containers of an instance in the engines of one flavour.
 pub(crate) struct Containers {
     pub(crate) options: Options,
-    /// Paths that a file system never answers for cost the session that is given them.
+    /// Checks paths with a limit: a file system that never answers delays only the session that named the path.
     pub(crate) path_checks: Beside,
     owner: OnceLock<Owner>,
-    /// The engines that answered, the last one last.
+    /// The engines that answered, the latest last.
     pub(crate) engines: Mutex<Vec<Engine>>,
-    /// What hears of containers that stand still.
+    /// Reports containers that somebody pauses or lets go on.
     pub(crate) pause_events: PauseEvents,
     /// Held while a task joins or leaves a container that several sessions share.
     pub(crate) sharing_turn: Arc<tokio::sync::Mutex<()>>,
@@ -51,9 +51,9 @@ pub(crate) struct Containers {
     pub(crate) proxies: Mutex<HashMap<SessionId, (u32, watch::Receiver<remote::Outcome>)>>,
     /// The sessions whose failed start may have left a container.
     pub(crate) failed_starts: Mutex<HashSet<SessionId>>,
-    /// The engines in which it was looked for containers that nobody needs any more.
+    /// The engines that were searched for containers that nobody needs any more.
     cleared_engines: Mutex<HashSet<String>>,
-    /// Whether it was looked for those of sessions that ended while nobody was there.
+    /// Whether the containers of sessions that ended while no daemon ran were removed.
     pub(crate) removed_ended: AtomicBool,
 }
 
@@ -89,7 +89,7 @@ impl Containers {
         }
     }
 
-    /// The engine that a caller means; the one that this process means where it says nothing. It has just answered.
+    /// The engine that a caller means, or this process's own choice. It has just answered.
     pub(crate) async fn engine_of(&self, caller: Option<&EngineVariables>) -> Result<Engine> {
         self.engine_at(&self.endpoint(caller).await?).await
     }
@@ -102,7 +102,8 @@ impl Containers {
         }
     }
 
-    /// The engine at an endpoint. It has just answered. What is left there of sessions that are no more is taken away, once.
+    /// The engine at an endpoint. It has just answered. On first use, containers there that no session needs are
+    /// removed.
     pub(crate) async fn engine_at(&self, endpoint: &Endpoint) -> Result<Engine> {
         let engine = self.connect(endpoint).await?;
         let first = {
@@ -110,7 +111,7 @@ impl Containers {
             !cleared_engines.contains(&endpoint.address) && cleared_engines.insert(endpoint.address.clone())
         };
         if let (Ok(owner), true) = (self.owner(), first) {
-            // Once for each, and nobody waits for it.
+            // Once for each engine, in the background.
             let (engine, owner, sessions) = (engine.clone(), owner.clone(), self.options.sessions.clone());
             let (state, turn) = (self.options.state.clone(), Arc::clone(&self.sharing_turn));
             tokio::spawn(async move {
@@ -121,7 +122,7 @@ impl Containers {
         Ok(engine)
     }
 
-    /// The engine at an endpoint, with nothing done there. It has just answered.
+    /// The engine at an endpoint, and nothing is removed there. It has just answered.
     pub(crate) async fn connect(&self, endpoint: &Endpoint) -> Result<Engine> {
         let is_it = |engine: &Engine| engine.endpoint().address == endpoint.address;
         let known = {
@@ -143,11 +144,11 @@ impl Containers {
         Ok(engine)
     }
 
-    /// The engine and the container of a session: none where that engine knows no such one, or one that is not ours.
+    /// The engine and the container of a session; none where the engine has no such container, or it is not ours.
     pub(crate) async fn find(&self, ticket: &Ticket) -> Result<(Engine, Option<Found>)> {
         let data = TicketData::of(ticket);
         let engine = self.engine_named(data.endpoint.as_deref()).await?;
-        // By its id, whatever somebody has called it meanwhile.
+        // By id: somebody may have renamed it.
         let mut found = match &data.container {
             Some(id) => engine.container(id).await?,
             None => None,
@@ -158,13 +159,13 @@ impl Containers {
         let owner = self.owner()?;
         let ours = |container: &Found| match &data.shared {
             Some(fingerprint) => owner.owns_shared(container, fingerprint),
-            // One that is kept is that of every run.
+            // A kept container serves every run.
             None => owner.owns(container, &ticket.id) && (is_run(container, ticket.run) || is_kept(ticket)),
         };
         Ok((engine, found.filter(ours)))
     }
 
-    /// The engine and the container of a session that lives, whosever it is.
+    /// The engine and the running container of a session, whoever started it.
     pub(crate) async fn running(&self, ticket: &Ticket) -> Result<(Engine, Found)> {
         let (engine, found) = if ticket.spec.adopt.is_some() {
             let data = TicketData::of(ticket);
@@ -184,19 +185,19 @@ impl Containers {
             .ok_or_else(gone)
     }
 
-    /// Hands on what is told in a session's room for as long as it lives.
+    /// Relays events from a session's room until it is over.
     pub(crate) fn listen(&self, listener: EventsListener, ticket: &Ticket, connection: &Arc<dyn Connection>) {
         tokio::spawn(listener.run(ticket.clone(), self.options.state.clone(), connection.status()));
     }
 
-    /// What the engine knows of a session whose holder does not answer.
+    /// Asks the engine what became of a session whose holder does not answer.
     pub(crate) async fn ask_engine(&self, ticket: &Ticket, why: &str) -> Result<Adoption> {
         let (home, name) = (ticket.dir.as_path(), container_name(&ticket.id));
         let unknown = |why: &str| Failure::new(Code::Unreachable, format!("cannot reach the holder: {why}"));
         let (until, data) = (Instant::now() + EXIT_RECORD_TIMEOUT, TicketData::of(ticket));
         loop {
             let (_, found) = self.find(ticket).await.map_err(|failure| unknown(&failure.message))?;
-            // Looked for after that: what is gone now has written all that it will.
+            // Read the record after the inspection: a container that is gone then has written all that it will.
             if let Some(record) = SessionDirs::of(home).exit_record(ticket.run) {
                 return Ok(Adoption::Ended(record));
             }
@@ -228,7 +229,7 @@ impl Containers {
         }
     }
 
-    /// Takes back a start that nobody waited for: nobody knows of it, and the asker may try again.
+    /// Undoes a start that nobody waited for: the caller may try again.
     pub(crate) async fn discard(self: &Arc<Self>, ticket: &Ticket) {
         if TicketData::of(ticket).shared.is_some() {
             return self.discard_shared(ticket).await;
@@ -250,7 +251,7 @@ impl Containers {
         let _ = off_thread(move || dirs.remove_after_failed_start(run)).await;
     }
 
-    /// Takes the container of a session that is over away.
+    /// Removes the container of a session that is over.
     pub(crate) async fn remove(&self, ticket: &Ticket) -> Result<()> {
         if TicketData::of(ticket).shared.is_some() {
             return self.leave_shared(ticket).await;
@@ -265,7 +266,7 @@ impl Containers {
             if SessionDirs::of(ticket.dir.as_path()).exit_record(ticket.run).is_none() {
                 return Err(Failure::new(Code::Running, "the session's container still runs"));
             }
-            // A holder that has written its record is about to go.
+            // A holder that has written its record is about to exit.
             let _ = tokio::time::timeout(HOLDER_EXIT_TIMEOUT, engine.ended(&id)).await;
         }
         engine.remove(&id).await?;
@@ -274,7 +275,8 @@ impl Containers {
     }
 }
 
-/// A container that is gone or does not run, and whose holder left no record: only the engine can have seen its end.
+/// The end of a container that is gone or stopped, whose holder left no record: lost, unless the engine saw it
+/// killed.
 pub(crate) fn end_seen_by_engine(ticket: &Ticket, state: Option<&FoundState>) -> Adoption {
     let dirs = SessionDirs::of(ticket.dir.as_path());
     let code = state.map(|state| state.exit_code).filter(|code| (129..=192).contains(code));

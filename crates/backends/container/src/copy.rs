@@ -1,4 +1,5 @@
-//! Files of containers, by the engine's own archives: it resolves links where the container would, and not on this host.
+//! Copies files into and out of containers by the engine's archives, which resolve links as the container would, and
+//! not on this host.
 
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};

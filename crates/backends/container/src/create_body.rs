@@ -1,4 +1,4 @@
-//! What a container is made of: closed as far as it goes, and opened where the spec says so.
+//! Describes a new container to the engine: as closed as possible, and open where the spec says so.
 
 pub(crate) mod checked_paths;
 pub(crate) mod engine_sockets;
@@ -15,17 +15,17 @@ use wharf_model::{Code, Container, Failure, Limits, Port, Publish, Ticket};
 
 use crate::create_body::mounts::{HOLDER, ROOM, utf8};
 
-/// How many processes a container may have that names no number: no agent needs more, and a fork bomb stops there.
+/// The limit of processes where the spec names none: no agent needs more, and a fork bomb stops there.
 const DEFAULT_MAX_PROCESSES: i64 = 4096;
 
-/// How many processes of ours there are beside the holder where it is reached by streams.
+/// How many relays of ours run beside a holder on another host.
 const RELAY_PROCESSES: i64 = 3;
 
-/// What the container of a session is made of.
+/// All that determines a new container.
 pub(crate) struct CreatePlan<'a> {
     pub(crate) ticket: &'a Ticket,
     pub(crate) container: &'a Container,
-    /// The image by the engine's own id of it: what its name means may change meanwhile.
+    /// The image by its id: its name may mean another one meanwhile.
     pub(crate) image: String,
     pub(crate) labels: HashMap<String, String>,
     pub(crate) mounts: Vec<Mount>,
@@ -38,7 +38,7 @@ pub(crate) struct CreatePlan<'a> {
 }
 
 impl CreatePlan<'_> {
-    /// The engine's words for it.
+    /// The request body that creates the container.
     pub(crate) fn create_body(self) -> Result<ContainerCreateBody, Failure> {
         let Self { ticket, container, image, labels, mounts, user, other_user, remote, handshake_socket } =
             self;
@@ -91,17 +91,17 @@ fn limited(limits: &Limits, ours: i64) -> HostConfig {
     let memory = limits.memory.map(|bytes| bytes as i64);
     HostConfig {
         memory,
-        // No more with swap than without.
+        // The limit includes swap.
         memory_swap: memory,
         nano_cpus: limits.cpus.map(|cpus| (cpus * 1e9) as i64),
-        // The holder counts too, and is not the command's; nor is what carries to it.
+        // The command's limit excludes the holder and the relays.
         pids_limit: Some(limits.pids.map_or(DEFAULT_MAX_PROCESSES, |pids| pids as i64 + ours)),
         ..HostConfig::default()
     }
 }
 
-/// The ports that are published: those that were named, and those that are reserved for the session, which have one
-/// number on both sides.
+/// The published ports: those of the spec, and those reserved for the session, which have the same number on both
+/// sides.
 fn ports(container: &Container, reserved: &[Port]) -> (Vec<String>, PortMap) {
     let (mut exposed, mut bindings) = (Vec::new(), PortMap::new());
     // Without a network of its own there is nothing to publish.

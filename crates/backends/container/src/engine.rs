@@ -1,4 +1,4 @@
-//! An engine, asked with a deadline for every question.
+//! An engine, which every question is asked with a deadline.
 
 pub(crate) mod allowance;
 pub(crate) mod caller;

@@ -1,4 +1,4 @@
-//! Containers that stand still, by their engine.
+//! Pauses containers and lets them go on, by their engine.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use wharf_model::{Failure, Ticket};
 
 use crate::containers::Containers;
 
-/// How long an engine may take to freeze a container.
+/// How long an engine may take to pause a container.
 const FREEZE_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// How long a holder that can answer takes for it, as a rule.
+/// How long to wait for a holder before asking whether its container is paused.
 const HOLDER_FREEZE_TIMEOUT: Duration = Duration::from_millis(200);
 
 #[async_trait]
@@ -32,7 +32,7 @@ impl Freezer for Containers {
             engine.within(FREEZE_TIMEOUT, "unpause", engine.docker.unpause_container(&found.id)).await
         };
         match done {
-            // Somebody else may have been faster; what counts is how it is.
+            // Somebody else may have been faster: what counts is the state.
             Err(failure) => match engine.container(&found.id).await {
                 Ok(Some(found)) if found.state.paused == still => Ok(()),
                 _ => Err(failure),
@@ -51,7 +51,7 @@ impl Freezer for Containers {
 }
 
 impl Containers {
-    /// Waits for the first word of a holder; not for long where its container stands still, as nothing in it can answer.
+    /// Waits for a holder's greeting, but not for long where its container is paused, as nothing in it can answer.
     pub(crate) async fn wait_for_greeting<T>(
         &self,
         ticket: &Ticket,
@@ -66,7 +66,7 @@ impl Containers {
         };
         tokio::select! {
             found = tokio::time::timeout(within, find) => found,
-            // As if its time were up.
+            // Report a timeout.
             () = still => tokio::time::timeout(Duration::ZERO, std::future::pending()).await,
         }
     }

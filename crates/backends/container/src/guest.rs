@@ -1,7 +1,7 @@
-//! Containers that somebody else started: watched and typed at, never owned.
+//! Takes in containers that somebody else started, called *guests*: they are watched and typed at, never owned.
 //!
-//! Such a session is one of this host, whose command passes the container through. Its log, socket, exit record and the
-//! replacement of a killed holder are therefore what every session of this host has.
+//! The session of a guest is one of this host, whose command passes the container's streams through. So its log,
+//! socket, exit record and the replacement of a killed holder are what every session of this host has.
 
 pub(crate) mod connection;
 
@@ -25,7 +25,7 @@ use crate::ticket_data::TicketData;
 /// How many digits of an id engines show.
 const SHORT_ID_LEN: usize = 12;
 
-/// What takes containers in.
+/// Starts and finds sessions of guests.
 pub(crate) struct Guests {
     containers: Arc<Containers>,
     held: HostHolders,
@@ -39,7 +39,7 @@ impl Guests {
         Self { containers, held }
     }
 
-    /// Takes a running container in, by its exact name or its id.
+    /// Takes in a running container, by its exact name or its id.
     pub(crate) async fn take_in(&self, launch: Launch, what: &Text) -> Result<(Ticket, Arc<dyn Connection>)> {
         let what = what.lossy().into_owned();
         let engine = self.engine(&launch.env).await?;
@@ -75,7 +75,7 @@ impl Guests {
         Ok((ticket, link))
     }
 
-    /// The engine that whoever asks means.
+    /// The engine that the caller's variables name.
     async fn engine(&self, env: &[(Text, Text)]) -> Result<Engine> {
         let var = |wanted: &str| {
             let found = env.iter().find(|(name, _)| name.as_bytes() == wanted.as_bytes());
@@ -84,12 +84,12 @@ impl Guests {
         self.containers.engine_of(Some(&EngineVariables::places(Path::new("/"), var))).await
     }
 
-    /// The start of what passes it through.
+    /// The launch of the command that passes the container through.
     fn holder_launch(&self, mut launch: Launch, guest: &Guest, found: &Found) -> Result<Launch> {
         let words = guest.words().map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
         launch.argv =
             [Text::from(self.containers.options.holder.as_path())].into_iter().chain(words).collect();
-        // It needs none, and by its mark it is found where its holder is gone.
+        // It needs no variables but the session's token, by which its processes are found if its holder is gone.
         launch.env = vec![("WHARF_TOKEN".into(), launch.token.as_str().into())];
         launch.spec.dir = "/".into();
         launch.spec.made = Some(Box::new(MadeContainer {
@@ -115,23 +115,24 @@ impl Guests {
         })
     }
 
-    /// Ends what is left of us. The container is not ours.
+    /// Ends our own processes. The container is not ours.
     pub(crate) async fn sweep(&self, ticket: &Ticket) -> Result<u32> {
         self.held.sweep(ticket).await
     }
 
-    /// How many processes of ours are left.
+    /// Which processes of ours are left.
     pub(crate) async fn strays(&self, ticket: &Ticket) -> Result<Vec<i32>> {
         self.held.strays(ticket).await
     }
 
-    /// Ends the holder and all that carries the session's mark. A container that others have, or that is not ours, goes on.
+    /// Ends the holder and every process with the session's token. A container that others use, or that is not ours,
+    /// goes on.
     pub(crate) async fn kill(&self, ticket: &Ticket) -> Result<()> {
         self.held.kill(ticket).await
     }
 }
 
-/// Whether a container is the one that was named. Engines take the beginning of an id for all of it.
+/// Whether a container has the given name, or an id that begins so. Engines accept shorter prefixes of an id.
 fn is_named(found: &Found, what: &str) -> bool {
     let id = found.id.as_str();
     found.name.trim_start_matches('/') == what
@@ -139,7 +140,7 @@ fn is_named(found: &Found, what: &str) -> bool {
         || what.len() >= SHORT_ID_LEN && id.starts_with(what)
 }
 
-/// Refuses what cannot be taken in.
+/// Refuses containers that are ours already, stopped or paused.
 fn refuse_unsuitable(found: &Found, what: &str, flavour: &str) -> Result<()> {
     if owner::is_any(found) {
         return Err(Failure::new(
@@ -159,7 +160,7 @@ fn refuse_unsuitable(found: &Found, what: &str, flavour: &str) -> Result<()> {
     Ok(())
 }
 
-/// Why a container cannot be typed at, where it cannot.
+/// Why a container takes no input; none where it does.
 fn why_no_input(found: &Found, what: &str, flavour: Flavour) -> Option<String> {
     if !found.config.open_stdin {
         return Some(format!(
@@ -172,12 +173,12 @@ fn why_no_input(found: &Found, what: &str, flavour: Flavour) -> Option<String> {
     None
 }
 
-/// Whether the input of a container ends when whoever is attached to it lets go: Podman does so, unless it is a terminal.
+/// Whether a container's input ends when its first client disconnects: Podman does that unless there is a terminal.
 fn loses_input(found: &Found, flavour: Flavour) -> bool {
     flavour == Flavour::Podman && found.config.open_stdin && !found.config.tty
 }
 
-/// Which of what it printed before is wanted: all of it the first time, and then what is new.
+/// Which earlier output is wanted: all of it on the first run, and what is new on later ones.
 fn past_output(launch: &Launch) -> Past {
     if launch.run <= 1 {
         return Past::All;

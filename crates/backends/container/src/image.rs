@@ -1,4 +1,4 @@
-//! The image of a container: there, fetched, or refused.
+//! Provides the image of a container: finds it, fetches or builds it, or refuses.
 
 pub(crate) mod context;
 pub(crate) mod images;

@@ -1,4 +1,4 @@
-//! Whose a container is: an engine may be shared by many, and what is not beyond doubt ours is left alone.
+//! Says whose a container is: several may use one engine, and what is not beyond doubt ours is left alone.
 
 pub(crate) mod ended_sessions;
 pub(crate) mod failed_starts;
@@ -16,25 +16,25 @@ use wharf_model::{Failure, SessionId, Ticket};
 use crate::engine::inspect::Found;
 use crate::ticket_data::is_kept;
 
-/// The mark of an install.
+/// The label with the id of the install.
 const INSTALL: &str = "wharf.install";
-/// The longest mark that is read.
+/// The longest install id that is read, in bytes.
 const MAX_INSTALL_ID_LEN: u64 = 64;
-/// The host that it is on.
+/// The label with the id of the install's host.
 const HOST: &str = "wharf.host";
-/// The boot of that host.
+/// The label with the id of that host's boot.
 const BOOT: &str = "wharf.boot";
-/// The session.
+/// The label with the session's id.
 const SESSION: &str = "wharf.session";
 /// The fingerprint of a container that sessions share. The label's name is older.
 const SHARED: &str = "wharf.berth";
-/// Which start of it.
+/// The label with the number of the run.
 const RUN: &str = "wharf.run";
-/// What the session was called then.
+/// The label with the session's name at its start.
 const NAME: &str = "wharf.name";
-/// That the container stays after its end.
+/// The label that says whether the container stays after its end.
 const KEPT: &str = "wharf.kept";
-/// What all of these begin with. No label of a user does.
+/// The prefix of all of these. Users cannot set labels that begin with it.
 const OURS: &str = "wharf.";
 
 /// An install on a host. One directory may be seen by two hosts, and one engine by two installs.
@@ -46,7 +46,7 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// Who we are. The first one to ask gives the install its mark.
+    /// The owner for an instance's directory. The first caller gives the install its id.
     pub(crate) fn of_this_install(state: &Path) -> Result<Self, Failure> {
         let path = state.join("install");
         let install = install_id(&path)
@@ -113,7 +113,7 @@ impl Owner {
             && self.build_labels().iter().all(|(key, value)| labels.get(key) == Some(value))
     }
 
-    /// The install's mark.
+    /// The install's id.
     pub(crate) fn install(&self) -> &str {
         &self.install
     }
@@ -137,7 +137,7 @@ impl Owner {
     }
 }
 
-/// Whether an install has a mark: without one no engine was ever asked for a container.
+/// Whether an install has an id: without one no engine ever got a container of ours.
 pub(crate) fn has_install_id(state: &Path) -> bool {
     read(&state.join("install")).is_ok_and(|mark| !mark.is_empty())
 }
@@ -157,7 +157,7 @@ pub(crate) fn is_run(container: &Found, run: u32) -> bool {
     container.label(RUN).and_then(|label| label.parse().ok()) == Some(run)
 }
 
-/// A mark of this host that stays when it is renamed. The machine's own id is not for others to read, so it is hashed.
+/// An id of this host that stays when it is renamed. Hashed, because the machine's own id is not for others to read.
 fn host() -> String {
     let read = |path: &str| fs::read_to_string(path).ok().filter(|text| !text.trim().is_empty());
     let id = read("/etc/machine-id").or_else(|| read("/proc/sys/kernel/hostname")).unwrap_or_default();
@@ -173,7 +173,7 @@ pub(crate) fn container_name(session: &SessionId) -> String {
     format!("wharf-{session}")
 }
 
-/// Reads the mark, or makes it. Of several who make it at once one wins, and the others read it.
+/// Reads the install's id, or makes it. Of several that make it at once one wins, and the others read its id.
 fn install_id(path: &Path) -> io::Result<String> {
     for _ in 0..2 {
         match read(path) {
@@ -200,7 +200,7 @@ fn install_id(path: &Path) -> io::Result<String> {
     read(path)
 }
 
-/// What the mark is. Whatever else stands in its place is neither followed nor waited for.
+/// The install's id. Anything but a regular file in its place is neither followed nor waited for.
 fn read(path: &Path) -> io::Result<String> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());

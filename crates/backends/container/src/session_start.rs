@@ -1,4 +1,5 @@
-//! A start: rooms, container, the first word with its holder. What fails takes all of it back.
+//! Starts a session: creates its directories and its container, and hands its holder the start request. A failure
+//! undoes all of it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,13 +33,13 @@ use crate::session_dirs::SessionDirs;
 use crate::shared_container;
 use crate::ticket_data::TicketData;
 
-/// How long a holder may take to call, and to start a command: a loaded machine is waited for, but not for ever.
+/// How long a holder may take to connect, and to start a command: a loaded machine is slow.
 pub(crate) const HOLDER_START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where programs are in an image that does not say so: what engines assume.
+/// The PATH that engines assume where an image names none.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// One start under way.
+/// A start that is under way.
 pub(crate) struct SessionStart {
     pub(crate) containers: Arc<Containers>,
     pub(crate) engine: Engine,
@@ -46,18 +47,18 @@ pub(crate) struct SessionStart {
     pub(crate) image: Image,
     pub(crate) dirs: SessionDirs,
     pub(crate) ticket: Ticket,
-    /// What its paths of the host mean.
+    /// The checked paths of the host that the container is given.
     pub(crate) paths: CheckedPaths,
-    /// The container of an earlier run that was kept: this one goes on in it.
+    /// The kept container of an earlier run, where this one continues in it.
     pub(crate) kept: Option<Found>,
     argv: Vec<Text>,
     env: Vec<(Text, Text)>,
-    /// What the engine's own client would give a container, beneath the command's own.
+    /// Variables that the engine's own client would give a container; the command's own override them.
     client_variables: Vec<(Text, Text)>,
 }
 
 impl SessionStart {
-    /// Sees that the engine answers and has the image. Nothing is made yet.
+    /// Checks the spec, and that the engine answers and has the image. Creates nothing.
     pub(crate) async fn new(containers: Arc<Containers>, launch: Launch) -> Result<Self> {
         let name = containers.options.flavour.name();
         let Some(container) = launch.spec.container.clone() else {
@@ -137,7 +138,7 @@ impl SessionStart {
         })
     }
 
-    /// Starts it. After a failure nothing is left.
+    /// Starts the session. After a failure nothing is left.
     pub(crate) async fn run(mut self) -> Result<(Ticket, Arc<dyn Connection>)> {
         if !self.ticket.spec.limits.is_none() && !self.engine.traits().await?.limits {
             let message = "an engine that runs as a user cannot enforce limits with cgroups of version 1";
@@ -165,7 +166,7 @@ impl SessionStart {
         let (user, other_user) = self.user().await?;
         self.warn_of_root(&user).await?;
         let (dirs, run) = (self.dirs.clone(), self.ticket.run);
-        // What an earlier run left there may take long to go.
+        // Removing what an earlier run left may take long.
         off_thread(move || dirs.create(run, other_user)).await??;
         let handshake = HolderHandshake::listen(self.ticket.dir.as_path(), other_user)?;
         let listener = EventsListener::open(self.ticket.dir.as_path());
@@ -194,7 +195,7 @@ impl SessionStart {
         Ok(connection)
     }
 
-    /// The first word with a holder: it starts the command, and the ticket is signed.
+    /// Hands the holder its start request, and writes the answer into the ticket.
     pub(crate) async fn start_command(
         &mut self,
         stream: UnixStream,
@@ -205,7 +206,7 @@ impl SessionStart {
         let begun = tokio::time::timeout(HOLDER_START_TIMEOUT, held::begin(&stream, frame)).await;
         let (started, descriptors) = begun
             .map_err(|_| Failure::new(Code::Timeout, "the holder did not start the command in time"))??;
-        // From now on it stands beside a command that may take it over.
+        // From now on the command could take the holder over: accept no more descriptors.
         take_descriptors(&stream, false);
         self.ticket.holder = holder;
         self.ticket.command = holder_handshake::command_identity(&started, &descriptors);
@@ -217,7 +218,7 @@ impl SessionStart {
         Ok(held::connect(self.ticket.dir.as_path().to_owned(), stream, first))
     }
 
-    /// Who the command is, and whether that is somebody else than we are.
+    /// The command's user, and whether that is another user than we are.
     pub(crate) async fn user(&self) -> Result<(String, bool)> {
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let own = if self.engine.traits().await?.rootless {
@@ -231,7 +232,7 @@ impl SessionStart {
         }
     }
 
-    /// Says where the command is root for no better reason than that the caller is.
+    /// Notes in the ticket where the command is root only because the caller is.
     pub(crate) async fn warn_of_root(&mut self, user: &str) -> Result<()> {
         let unasked = self.container.user.is_none() && user.starts_with("0:");
         if unasked && !self.engine.traits().await?.rootless {
@@ -240,7 +241,7 @@ impl SessionStart {
         Ok(())
     }
 
-    /// Takes away what an earlier run of the session left; one that still runs is not ours to end here.
+    /// Removes the container of an earlier run; refuses if a first run finds one running.
     async fn remove_earlier_container(&self) -> Result<()> {
         self.containers.forget_failed_start(&self.ticket.id);
         let name = container_name(&self.ticket.id);
@@ -257,7 +258,7 @@ impl SessionStart {
         self.engine.remove(&name).await
     }
 
-    /// Makes the container.
+    /// Creates the container, or reuses a kept one. Returns its id.
     pub(crate) async fn create_container(&mut self, user: String, other_user: bool) -> Result<String> {
         let options = &self.containers.options;
         let holder = options.holder.canonicalize().map_err(|error| {
@@ -288,7 +289,7 @@ impl SessionStart {
         Box::pin(self.create_within_limits(&container_name(&self.ticket.id), plan.create_body()?)).await
     }
 
-    /// Has the engine make a container. A limit that is not in force is a limit refused.
+    /// Has the engine create a container. If the engine cannot enforce a requested limit, the start fails.
     pub(crate) async fn create_within_limits(&self, name: &str, body: ContainerCreateBody) -> Result<String> {
         let (id, warnings) = self.engine.create(name, self.container.platform.as_deref(), body).await?;
         let limit = warnings.iter().find(|warning| warning.contains("limit"));
@@ -305,29 +306,29 @@ impl SessionStart {
         self.start_request_in(mounts::ROOM, self.dirs.home())
     }
 
-    /// What the holder in a room is told to start. What was made for the container's mounts is in `home`.
+    /// The start request for the holder in a room. `home` has what was made for the container's mounts.
     pub(crate) fn start_request_in(&self, room: &str, home: &Path) -> Result<Vec<u8>> {
         let dir =
             if self.container.image_dir { self.image.dir.clone() } else { self.ticket.spec.dir.clone() };
         let start = Start {
             home: room.into(),
             dir,
-            // The engine sees to them.
+            // The engine enforces them.
             limits: Limits::default(),
             place_home: self.container.image_variables && !self.is_unset("HOME"),
-            // Whoever has no file of it is told from the first byte on.
+            // A log that shares no file with the holder's is sent from its end on.
             follow: self.engine.is_remote().then(|| self.log_end()).transpose()?,
-            // Between the look at them and their mount somebody may have changed a path.
+            // A path may have changed between its check and its mount.
             expected: if self.engine.is_remote() { Vec::new() } else { self.paths.all_expected(home)? },
             ..held::start_of(&self.ticket, None)
         };
         let start = if start.follow.is_some() { self.keep_unseen_output(start) } else { start };
-        // The ticket stays on this side. The holder keeps a name, for whoever looks into the room.
+        // The ticket stays on this side. The holder's copy has the id alone, for people who look into the room.
         let given = format!(r#"{{"id":"{}"}}"#, self.ticket.id);
         held::start_frame(&start, given.as_bytes(), &self.argv, &self.variables(room))
     }
 
-    /// The command's variables: exactly those that were asked for, over the image's where these were asked for too.
+    /// The command's variables: those of the spec, over the image's and the client's where these are wanted too.
     fn variables(&self, room: &str) -> Vec<(Text, Text)> {
         let mut env = self.env.clone();
         events_listener::set_events_path(&mut env, Some(room).filter(|_| !self.engine.is_remote()));
@@ -349,7 +350,7 @@ impl SessionStart {
         self.ticket.spec.env.changes.contains(&Change::Unset(name.into()))
     }
 
-    /// Notes which container it is, for whoever has to find it.
+    /// Writes into the ticket which container was made.
     pub(crate) fn record_made(&mut self, id: &str) -> Result<()> {
         let endpoint = self.engine.endpoint();
         self.ticket.private = Some(TicketData::at(endpoint, Some(id.to_owned())).text());
@@ -362,7 +363,7 @@ impl SessionStart {
         self.dirs.write_ticket(&self.ticket)
     }
 
-    /// A failure with the cause that only the image and the engine together tell.
+    /// Adds the cause that only image and engine together reveal: another architecture.
     async fn with_cause(&self, failure: Failure) -> Failure {
         if !image::may_be_foreign(&failure) {
             return failure;
@@ -379,7 +380,7 @@ impl SessionStart {
             return self.undo_shared().await;
         }
         let undone = match &self.kept {
-            // It was there before, and is left as it was found: there, and not running.
+            // It existed before: leave it stopped, as it was found.
             Some(kept) => self.engine.kill(&kept.id).await,
             None => self.containers.take_back(&self.engine, &self.ticket.id).await.map(drop),
         };
@@ -394,7 +395,7 @@ impl SessionStart {
     }
 }
 
-/// The sockets of this engine, and of those that its caller means by its variables: no container gets one.
+/// The sockets of this engine, and of those that the caller's variables name: no container gets one.
 fn known_sockets(engine: &Engine, container: &Container) -> Vec<PathBuf> {
     let said = |name: &str| {
         let text = container.engine.as_ref()?.get(name)?.into_string().ok()?;
@@ -404,7 +405,7 @@ fn known_sockets(engine: &Engine, container: &Container) -> Vec<PathBuf> {
     own.into_iter().chain(said("DOCKER_HOST")).chain(said("CONTAINER_HOST")).collect()
 }
 
-/// The engine that an earlier run of the session was on: the next one is on the same, whatever is the default now.
+/// The engine of the session's earlier run: the next run uses the same one, whatever the default is now.
 fn earlier_engine(launch: &Launch) -> Option<String> {
     if launch.run <= 1 {
         return None;
@@ -413,7 +414,7 @@ fn earlier_engine(launch: &Launch) -> Option<String> {
     TicketData::of(&ticket).endpoint
 }
 
-/// Does what takes as long as a container wants it to beside the daemon's thread.
+/// Runs work on a blocking thread that may take as long as a container makes it.
 pub(crate) async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let broken = |error: tokio::task::JoinError| Failure::new(Code::Internal, error.to_string());
     tokio::task::spawn_blocking(work).await.map_err(broken)

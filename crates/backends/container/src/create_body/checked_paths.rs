@@ -1,4 +1,4 @@
-//! The paths of the host that a container is given: what each of them means, and that it may be given.
+//! Checks the paths of the host that a container is given: that each still means what it did, and may be shared.
 
 use std::path::{Path, PathBuf};
 
@@ -10,25 +10,25 @@ use crate::create_body::engine_sockets::{canonical, shared_by};
 use crate::create_body::mounts::SECRETS;
 use crate::create_body::worktree::{self, Part, Repository};
 
-/// The largest secret that is brought to another host.
+/// The largest secret that is uploaded to another host, in bytes.
 const MAX_SECRET_LEN: u64 = 16 << 20;
 
-/// What this host keeps from every container.
+/// What this host shares with no container.
 pub(crate) struct Withheld<'a> {
-    /// The sockets of engines that this one and its caller know of.
+    /// The sockets of engines that we and the caller know.
     pub(crate) sockets: &'a [PathBuf],
     /// The instance's own directory.
     pub(crate) state: &'a Path,
-    /// What of that is the session's own, for it to read: its secrets.
+    /// The session's own secrets in there, which it may read.
     pub(crate) secrets: &'a Path,
 }
 
-/// What was decided of a container's paths, and checked a moment ago.
+/// A container's paths, checked a moment ago.
 #[derive(Debug, Default)]
 pub(crate) struct CheckedPaths {
-    /// Of each volume; none of one that has a name.
+    /// For each volume its path; none for a named volume.
     pub(crate) volumes: Vec<Option<Sure>>,
-    /// Of each secret.
+    /// For each secret its path.
     pub(crate) secrets: Vec<Sure>,
     /// Repositories of volumes that are work trees.
     worktrees: Vec<Worktree>,
@@ -45,8 +45,8 @@ struct Worktree {
 }
 
 impl CheckedPaths {
-    /// Decides or checks all paths of a container. On another host there are no volumes with a path, and the container there
-    /// has no file of this one.
+    /// Pins the paths of a container at its first start, and checks them at later ones. A container on another host
+    /// has no path of this one.
     pub(crate) fn of(
         container: &Container,
         pins: &mut Pins<'_>,
@@ -96,7 +96,7 @@ impl CheckedPaths {
         Ok(paths)
     }
 
-    /// A repository that the user shares himself stays as he shares it.
+    /// Leaves a repository alone that the user shares explicitly.
     fn keep_users_own(&mut self) {
         let shared: Vec<_> = self.volumes.iter().flatten().map(|sure| sure.path.clone()).collect();
         self.worktrees
@@ -108,8 +108,8 @@ impl CheckedPaths {
         self.expected.push(Expected { path: target.clone(), device, inode });
     }
 
-    /// Makes what the mounts of work trees need in a session's home. What an earlier run left there may take long to go, so
-    /// that is done beside the daemon's thread.
+    /// Creates the directories that work trees need in a session's home. Runs on a blocking thread: removing what an
+    /// earlier run left may take long.
     pub(crate) async fn create_dirs(&self, home: &Path) -> Result<(), Failure> {
         let all: Vec<(usize, Repository)> =
             self.distinct().map(|(number, worktree)| (number, worktree.repository.clone())).collect();
@@ -137,7 +137,7 @@ impl CheckedPaths {
                     parts.push(part);
                 }
             }
-            // Which repository it is, is for the host to say.
+            // Only the host may say which repository the tree belongs to.
             let pointer = worktree.tree.path.join(".git");
             let what = "says which repository the work tree is of";
             parts.push(Part { source: pointer.clone(), target: pointer, read_only: true, what, look: None });
@@ -145,7 +145,7 @@ impl CheckedPaths {
         Ok(parts)
     }
 
-    /// What the holder must find, with what work trees need.
+    /// All paths that the holder must find, including those of work trees.
     pub(crate) fn all_expected(&self, home: &Path) -> Result<Vec<Expected>, Failure> {
         let mut all = self.expected.clone();
         for part in self.repository_parts(home)? {
@@ -166,12 +166,12 @@ impl CheckedPaths {
     }
 }
 
-/// What a repository keeps of a work tree, as it was decided at the first start.
+/// The repository's own directory for a work tree, as pinned at the first start.
 fn worktree_of(pins: &mut Pins<'_>, given: &Text, tree: &Sure, first: bool) -> Result<Option<Sure>, Failure> {
     match pins.of(PinKind::Worktree, given) {
         Some(pin) if pin.unused.is_some() => return Ok(None),
         Some(_) => return pins.settle(PinKind::Worktree, given).map(Some),
-        // It was none then, and does not become one by what a session has written there since.
+        // It was no work tree at the first start. What a session wrote since does not make it one.
         None if !first => return Ok(None),
         None => {}
     }

@@ -1,4 +1,4 @@
-//! Sockets of container engines: whoever has one has the host.
+//! Finds sockets of container engines below a path: whoever has such a socket controls the host.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -77,7 +77,7 @@ fn among(path: &Path, always: &[PathBuf], homes: &[PathBuf]) -> Option<PathBuf> 
     if is_socket && path.file_name().is_some_and(|name| NAMES.iter().any(|known| name == *known)) {
         return Some(path.to_owned());
     }
-    // A directory that may get one is as good as one that has it.
+    // A directory that may get a socket later counts as having it.
     if let Some(may_be) = SYSTEM.iter().map(Path::new).find(|socket| may_hold(path, socket)) {
         return Some(may_be.to_owned());
     }

@@ -1,4 +1,4 @@
-//! What a container sees of the host.
+//! The mounts of a container: what it sees of the host.
 
 use std::path::Path;
 
@@ -10,18 +10,18 @@ use crate::create_body::engine_sockets::canonical;
 use crate::session_dirs::SessionDirs;
 use crate::shared_container::SharedContainer;
 
-/// Where a container has the holder and its room.
+/// The holder's program in a container.
 pub(crate) const HOLDER: &str = "/run/wharf/holder";
-/// The holder's directory.
+/// The room in a container.
 pub(crate) const ROOM: &str = "/run/wharf/room";
 /// The directory of all rooms, where several sessions share a container. The name inside is older.
 pub(crate) const SHARED_ROOMS: &str = "/run/wharf/berth";
-/// The session's log, in the holder's directory.
+/// The session's log in a container, inside the room.
 const LOG: &str = "/run/wharf/room/log";
 /// Where secrets are.
 pub(crate) const SECRETS: &str = "/run/secrets";
 
-/// One mount, as the engine is told it and as people are.
+/// A mount for the engine, with what people are told about it.
 #[derive(Debug)]
 pub(crate) struct PlannedMount {
     pub(crate) mount: Mount,
@@ -39,7 +39,7 @@ impl PlannedMount {
     }
 }
 
-/// What people are shown of mounts, with those that the image has by itself.
+/// The mounts as people see them, with those that the image brings.
 pub(crate) fn shown(planned: &[PlannedMount], image: &[String]) -> Vec<Mounted> {
     let text = |text: &Option<String>| Text::from(text.as_deref().unwrap_or_default());
     let known = planned.iter().map(|planned| Mounted {
@@ -117,7 +117,7 @@ fn asked_for(
             continue;
         };
         mounts.push(PlannedMount::by_user(bind(&sure.path, &target, volume.read_only)?, ""));
-        // What the instance keeps there decides what runs on this host; a container must not see it by a detour.
+        // The instance's files decide what runs on this host: cover them where a mount would show them.
         if let Ok(below) = canonical(state).strip_prefix(&sure.path) {
             let hidden = utf8(&Path::new(&target).join(below))?;
             mounts.push(PlannedMount::by_wharf(
@@ -196,7 +196,7 @@ fn mount(source: String, target: String, read_only: bool) -> Mount {
     Mount { source: Some(source), target: Some(target), read_only: Some(read_only), ..Mount::default() }
 }
 
-/// An engine is spoken to in JSON, which has no other texts.
+/// A path as UTF-8: the engine's API is JSON, which has nothing else.
 pub(crate) fn utf8(path: &Path) -> Result<String, Failure> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| {

@@ -1,6 +1,6 @@
-//! Who the command of a container is, as numbers: archives know nothing else.
+//! Resolves the user of a container's command to numbers, which are all that archives know.
 
-/// `UID:GID`, or nobody, who is root.
+/// Parses `UID:GID`; an empty user is root.
 pub(crate) fn numbers(user: &str) -> Option<(u32, u32)> {
     if user.is_empty() {
         return Some((0, 0));
@@ -9,7 +9,7 @@ pub(crate) fn numbers(user: &str) -> Option<(u32, u32)> {
     Some((user.parse().ok()?, group.parse().ok()?))
 }
 
-/// The same for one with names in it, by the image's own lists of users and groups.
+/// Resolves names by the image's own lists of users and groups.
 pub(crate) fn find(user: &str, passwd: &str, groups: &str) -> Option<(u32, u32)> {
     let (user, group) = user.split_once(':').map_or((user, None), |(user, group)| (user, Some(group)));
     let entry = |line: &str| -> Option<(String, u32, Option<u32>)> {

@@ -1,7 +1,7 @@
-//! Git work trees: their files are in one directory, and what makes them a repository is in another.
+//! Shares the repository of a git work tree: the tree's files are in one directory, and the repository is in another.
 //!
-//! Anybody can write a `.git` file that names any repository. It is believed where that repository names the work tree in
-//! turn. Then the container has of it what git needs to work there, and nothing by which something would run on the host:
+//! Anybody can write a `.git` file that names any repository, so it counts only where that repository names the work tree in
+//! turn. Then the container gets what git needs to work there, and nothing by which something would run on the host:
 //!
 //! ```text
 //! R = /home/me/project/.git, where the container sees it

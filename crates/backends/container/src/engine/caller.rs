@@ -1,7 +1,7 @@
-//! Which engine a caller means, and what that engine's own client would hand on to a container.
+//! Reads which engine a caller means, and which variables that engine's own client would give a container.
 //!
-//! Both stand in variables and files of the caller. Whoever asks may name any file, so they are read beside the daemon's
-//! thread, with a limit, and nothing but a plain file is read at all.
+//! Both come from variables and files of the caller, who may name any file. So files are read on blocking threads,
+//! with a limit, and only regular files are read at all.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ use crate::engine::endpoint::{Endpoint, Flavour};
 /// The longest file of an engine's client that is read.
 const MAX_FILE_LEN: u64 = 1 << 20;
 
-/// Where the variables of a caller are looked up: what it said, or what this process has where it said nothing.
+/// The caller's variables, or this process's own where the caller sent none.
 #[derive(Debug, Clone)]
 pub(crate) struct CallerVariables(Option<EngineVariables>);
 
@@ -55,8 +55,8 @@ impl CallerVariables {
     }
 }
 
-/// Reads files of a caller: none of them may keep anybody waiting, and those of a file system that never answers leave threads
-/// for everybody else.
+/// Runs work that reads files of a caller on a limited number of threads: a file system that never answers delays
+/// nobody else.
 pub(crate) async fn run_limited<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     static READERS: LazyLock<Beside> = LazyLock::new(Beside::default);
     READERS.look("the files that say which engine is meant", work).await
@@ -64,7 +64,7 @@ pub(crate) async fn run_limited<T: Send + 'static>(work: impl FnOnce() -> T + Se
 
 /// A file of an engine's client. What is not plain, or too long, is as good as none.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // A pipe would be waited for when it is opened.
+    // Opening a pipe would block.
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Where an engine listens: what the engine's own command line would use.
+//! Finds where an engine listens, as the engine's own command line would.
 
 use std::ffi::OsString;
 use std::fmt;

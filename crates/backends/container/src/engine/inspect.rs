@@ -1,7 +1,7 @@
-//! A container as its engine sees it.
+//! Asks an engine about containers and about itself.
 //!
-//! Asked for without the client that everything else goes through: that one takes a state which it has no word for, such as
-//! Podman's `stopped`, for a broken answer.
+//! It does so without the client that everything else uses: that one treats a state which it does not know, such as Podman's
+//! `stopped`, as a broken answer.
 
 use std::collections::HashMap;
 use std::io;
@@ -184,7 +184,7 @@ pub(crate) async fn images_in_use(engine: &Transport) -> io::Result<Vec<String>>
     Ok(all.into_iter().map(|using| plain(using.image)).collect())
 }
 
-/// What matters of how an engine runs.
+/// How an engine runs, so far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EngineTraits {
     /// Whether it runs as a user: then root in a container is that user.

@@ -1,4 +1,4 @@
-//! Hears from engines of containers that somebody made stand still, or go on.
+//! Reports containers that somebody pauses or lets go on, from the event streams of engines.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -14,18 +14,18 @@ use crate::engine::Engine;
 use crate::engine::endpoint::Endpoint;
 use crate::owner::Owner;
 
-/// How much may wait for a slow listener, who is told when it was more.
+/// How many events may be queued for a slow receiver, which is told when there were more.
 const MAX_QUEUED_EVENTS: usize = 256;
-/// The first and the longest wait before an engine is listened to again.
+/// The first and the longest wait before an engine's events are asked for again.
 const RETRY_BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// What is heard of, and from which engines.
+/// The channel for pause events, and the engines that are watched.
 pub(crate) struct PauseEvents {
     sender: broadcast::Sender<Frozen>,
     subscriptions: Mutex<HashMap<String, Weak<Subscription>>>,
 }
 
-/// Keeps an engine listened to.
+/// Keeps an engine watched while it exists.
 pub(crate) struct Subscription {
     _open: watch::Sender<()>,
 }
@@ -39,7 +39,7 @@ impl PauseEvents {
         self.sender.subscribe()
     }
 
-    /// Listens to an engine for as long as somebody keeps what this gives: sessions that live do.
+    /// Watches an engine while anybody keeps the returned subscription; each running session keeps one.
     pub(crate) fn watch(&self, containers: &Arc<Containers>, endpoint: Endpoint) -> Arc<Subscription> {
         let mut subscriptions = self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(subscription) = subscriptions.get(&endpoint.address).and_then(Weak::upgrade) {
@@ -52,17 +52,17 @@ impl PauseEvents {
         let (containers, sender) = (Arc::downgrade(containers), self.sender.clone());
         tokio::spawn(async move {
             tokio::select! {
-                // The post is given up.
+                // The last subscription was dropped.
                 _ = closed.changed() => {}
-                () = watch_again_and_again(&containers, &endpoint, &sender) => {}
+                () = watch_with_retries(&containers, &endpoint, &sender) => {}
             }
         });
         subscription
     }
 }
 
-/// Listens again and again. It ends with the backend.
-async fn watch_again_and_again(
+/// Reconnects to the engine's events until the backend is dropped.
+async fn watch_with_retries(
     containers: &Weak<Containers>,
     endpoint: &Endpoint,
     sender: &broadcast::Sender<Frozen>,
@@ -88,9 +88,9 @@ async fn watch_again_and_again(
     }
 }
 
-/// Tells how everything is now, and then what changes, until the engine falls silent.
+/// Reports the state of all containers, and then each change, until the event stream ends.
 async fn forward(engine: &Engine, owner: &Owner, sender: &broadcast::Sender<Frozen>) -> Result<()> {
-    // From before the look on: what happens between the two is told twice, and in the right order.
+    // Subscribe from before the list: an event between the two is reported twice, but in order.
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     for container in engine.containers(&owner.selector()).await? {
         if let Some(session) = owner.session(&container.labels) {

@@ -1,4 +1,4 @@
-//! What can be done with a container that somebody else started.
+//! The connection to a container that somebody else started.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,22 +17,22 @@ use crate::engine::endpoint::Endpoint;
 use crate::engine::{Engine, QUERY_TIMEOUT};
 use crate::ticket_data::TicketData;
 
-/// A container that is passed through. Input, output and the end are the passing command's; signals, sizes and numbers are
-/// the engine's to answer.
+/// A guest's connection. Input, output and the end come from the command that passes them through; signals, sizes and
+/// numbers from the engine.
 pub(crate) struct GuestConnection {
     inner: Arc<dyn Connection>,
     guest: Arc<GuestContainer>,
 }
 
-/// The container, for the engine.
+/// The guest's container.
 struct GuestContainer {
     containers: Arc<Containers>,
     data: TicketData,
 }
 
 impl GuestConnection {
-    /// The connection to one. Its terminal follows when the session's size changes, and not before: until somebody asks for
-    /// a size, it is left as it was.
+    /// The connection to a guest. Its terminal follows each change of the session's size, but keeps its own until the
+    /// first.
     pub(crate) fn follow(
         containers: Arc<Containers>,
         ticket: &Ticket,
@@ -62,7 +62,7 @@ impl GuestContainer {
     }
 }
 
-/// Tells the engine of each size that the session gets.
+/// Sets the terminal's size whenever the session's changes.
 async fn follow_size(guest: Arc<GuestContainer>, mut known: Size, mut status: watch::Receiver<Status>) {
     let over = |status: &Status| status.exit.is_some() || status.broken;
     loop {

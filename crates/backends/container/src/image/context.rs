@@ -1,4 +1,4 @@
-//! What an image is built from: a directory as one stream, without what its `.dockerignore` names.
+//! Reads the directory that an image is built from as one stream, without what its `.dockerignore` names.
 
 use std::ffi::OsStr;
 use std::fs::File;

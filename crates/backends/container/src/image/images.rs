@@ -1,4 +1,4 @@
-//! Images ahead of a start: fetched or built with their progress told, so that a start need not wait for them in silence.
+//! Fetches or builds images ahead of a start and reports the progress, so that no start waits for them in silence.
 
 use async_trait::async_trait;
 use wharf_backend::{Environment, Launch, Probe, Progress, Result};

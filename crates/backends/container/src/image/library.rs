@@ -1,4 +1,4 @@
-//! The images of an engine: which there are, and those of ours that nobody needs any more.
+//! Lists the images of an engine, and removes those of ours that nobody needs any more.
 
 use std::collections::HashMap;
 use std::time::Duration;

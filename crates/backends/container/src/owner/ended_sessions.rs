@@ -1,4 +1,4 @@
-//! Containers of sessions that are over: taken away once that is known, also where it happened while nobody was there.
+//! Removes containers of sessions that are over, also of those that ended while no daemon ran.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -14,21 +14,22 @@ use crate::containers::Containers;
 use crate::session_dirs::SessionDirs;
 use crate::ticket_data::{TicketData, is_kept};
 
-/// When it is tried to take a container away whose session is over.
+/// The waits before each attempt to remove a container.
 const REMOVE_RETRY_DELAYS: [Duration; 4] =
     [Duration::ZERO, Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
 
-/// How long an engine may go on making a container that was asked for by one who is gone.
+/// How long an engine may go on creating a container whose requester is gone.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What stands in a session's directory until its container is known to be gone: the run that it was made for.
+/// A file in a session's directory that names the run whose container may be left. It goes once the container is
+/// gone. The name on disk is older.
 const NOTE: &str = "left";
-/// Longer than any number of a run.
+/// The longest content of that file, in bytes.
 const MAX_NOTE_LEN: u64 = 64;
 
 impl Containers {
-    /// Takes the container of a session that was found over away, and has nobody wait for it. Also where this daemon dies
-    /// before that: the next one finds it noted.
+    /// Removes the container of a session that was found over, in the background. Notes it first: if this daemon
+    /// dies, the next one finds the note.
     pub(crate) fn remove_in_background(self: &Arc<Self>, ticket: &Ticket) {
         if is_kept(ticket) {
             return;
@@ -40,18 +41,18 @@ impl Containers {
         }
         tokio::spawn(async move {
             containers.remove_with_retries(&ticket).await;
-            // With the session's directory it is gone already.
+            // Gone already if the session's directory is.
             let _ = fs::remove_file(note);
         });
     }
 
-    /// Takes the container of a session that is over away. An engine that is silent for a while is asked again; one that
-    /// stays so finds it left when it is next used.
+    /// Removes the container of a session that is over, and tries again while the engine is silent. If that fails
+    /// too, it is removed at the engine's next first use.
     pub(crate) async fn remove_with_retries(&self, ticket: &Ticket) {
         for wait in REMOVE_RETRY_DELAYS {
             tokio::time::sleep(wait).await;
             match self.remove(ticket).await {
-                // One that was asked for and is not there yet may still come.
+                // The engine may still be creating it.
                 Ok(()) if may_be_made(ticket) => {}
                 Ok(()) => return,
                 Err(failure) => {
@@ -61,8 +62,8 @@ impl Containers {
         }
     }
 
-    /// Looks once, and has nobody wait for it, for containers of sessions that ended while nobody was there. Where no
-    /// session is over, no engine is asked.
+    /// Once, in the background: removes containers of sessions that ended while no daemon ran. Asks no engine if no
+    /// session is over.
     pub(crate) fn remove_ended_once(self: &Arc<Self>, tickets: &[Ticket]) {
         let is_over = |ticket: &&Ticket| {
             ticket.spec.adopt.is_none()
@@ -73,7 +74,7 @@ impl Containers {
         if self.removed_ended.swap(true, Ordering::Relaxed) {
             return;
         }
-        // Few, if any: those that an earlier daemon did not come to.
+        // Few, if any: those that an earlier daemon did not finish.
         for ticket in tickets.iter().filter(|ticket| is_noted(ticket)) {
             self.remove_in_background(ticket);
         }
@@ -92,9 +93,9 @@ impl Containers {
                         continue;
                     }
                 };
-                // Mostly none: a container goes with its session where somebody is there.
+                // Mostly none: a running daemon removes a container with its session.
                 for ticket in over.iter().filter(|ticket| left.contains(&ticket.id)) {
-                    // The record of an earlier run says nothing of this one.
+                    // An exit record of an earlier run does not count.
                     if SessionDirs::of(ticket.dir.as_path()).exit_record(ticket.run).is_none() {
                         continue;
                     }
@@ -113,13 +114,13 @@ impl Containers {
     }
 }
 
-/// Whether a start was cut off so short ago that the engine may still be at it.
+/// Whether a start was interrupted so recently that the engine may still be creating its container.
 fn may_be_made(ticket: &Ticket) -> bool {
     let asked = SystemTime::UNIX_EPOCH + Duration::from_millis(ticket.created.0);
     ticket.started.0 == 0 && asked.elapsed().is_ok_and(|since| since < CREATE_TIMEOUT)
 }
 
-/// Whether the container of this very run may be left.
+/// Whether there is a note about the container of this very run.
 fn is_noted(ticket: &Ticket) -> bool {
     let noted = Dir::open(ticket.dir.as_path()).and_then(|dir| dir.read(NOTE, MAX_NOTE_LEN));
     noted.is_ok_and(|run| run == ticket.run.to_string().as_bytes())

@@ -1,4 +1,4 @@
-//! Containers of starts that failed while their engine was out of reach: taken away once it is there again.
+//! Removes containers of starts that failed while their engine was out of reach, once it is back.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -12,28 +12,28 @@ use crate::engine::Engine;
 use crate::engine::endpoint::Endpoint;
 use crate::owner::container_name;
 
-/// How soon an engine that is out of reach is asked again, at first and at most.
+/// The first and the longest wait before an engine that is out of reach is asked again.
 const RETRY_BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
-/// How long an engine that stays away is asked. What it has then is found by `gc`, or by the next daemon.
+/// How long an engine that stays away is asked. `gc` or the next daemon finds what it has then.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(6 * 3600);
-/// How many times it is looked whether a container that was asked for comes after all.
+/// How often a missing container is looked for: the engine may still be creating it.
 const MAX_CHECKS: u32 = 4;
-/// How many containers are remembered. Further ones are found by `gc`, or by the next daemon.
+/// How many failed starts are remembered. `gc` or the next daemon finds the containers of further ones.
 const MAX_FAILED_STARTS: usize = 1024;
 
 impl Containers {
-    /// Takes the container of a start back that failed, where it is there and ours.
+    /// Removes the container of a failed start, if it exists and is ours. Returns whether it did.
     pub(crate) async fn take_back(&self, engine: &Engine, session: &SessionId) -> Result<bool> {
         let Some(found) = engine.container(&container_name(session)).await? else { return Ok(false) };
         let ours = self.owner()?.owns(&found, session);
         if ours {
-            // By its id: whoever starts the session again has a container of the same name.
+            // By id: a new start of the session creates a container of the same name.
             engine.remove(&found.id).await?;
         }
         Ok(ours)
     }
 
-    /// Remembers that a failed start may have left its container, and has it taken away when its engine is back.
+    /// Remembers that a failed start may have left its container, and removes it once the engine answers.
     pub(crate) fn remove_when_reachable(self: &Arc<Self>, endpoint: &Endpoint, session: &SessionId) {
         {
             let mut failed = self.failed_starts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +49,7 @@ impl Containers {
                 wait = (wait * 2).min(RETRY_BACKOFF.1);
                 let Some(containers) = containers.upgrade() else { return };
                 if !containers.is_failed_start(&session) {
-                    // It was started again, which took care of it.
+                    // A new start of the session took care of it.
                     return;
                 }
                 let engine = match containers.engine_at(&endpoint).await {
@@ -61,7 +61,7 @@ impl Containers {
                 };
                 match containers.remove_failed_start(&engine, &session).await {
                     Ok(true) => break,
-                    // It was not there. One that was asked for may still come.
+                    // Not there, but the engine may still be creating it.
                     Ok(false) => looks += 1,
                     Err(failure) => {
                         tracing::debug!(%session, %failure, "the container of a failed start is left for now");
@@ -74,10 +74,11 @@ impl Containers {
         });
     }
 
-    /// Takes it away, unless the session was started again meanwhile.
+    /// Removes the container unless the session was started again meanwhile.
     async fn remove_failed_start(&self, engine: &Engine, session: &SessionId) -> Result<bool> {
         let Some(found) = engine.container(&container_name(session)).await? else { return Ok(false) };
-        // Asked after the look: who starts it again says so first, so what was found is what was left.
+        // Check after the inspection: a new start says so before it creates a container, so what was found is the old
+        // one.
         if !self.owner()?.owns(&found, session) || !self.is_failed_start(session) {
             return Ok(true);
         }
@@ -90,7 +91,7 @@ impl Containers {
         self.failed_starts.lock().unwrap_or_else(PoisonError::into_inner).contains(session)
     }
 
-    /// A start of the session takes care of what an earlier one left.
+    /// Forgets a failed start: a new start of the session takes care of its container.
     pub(crate) fn forget_failed_start(&self, session: &SessionId) {
         self.failed_starts.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
     }

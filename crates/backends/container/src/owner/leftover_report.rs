@@ -1,4 +1,4 @@
-//! What is left in engines by accident, for whoever asks; and what was kept on purpose, until its session is removed.
+//! Reports and removes what is left in engines by accident, and removes kept containers with their session.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -24,20 +24,20 @@ impl Keeper for Containers {
     }
 
     async fn leftovers(&self, dry_run: bool) -> Result<Vec<Leftover>> {
-        // Without a mark none was ever asked for a container, and to ask would make one.
+        // Without an install id no engine ever got a container of ours, and asking would create the id.
         if !has_install_id(&self.options.state) {
             return Ok(Vec::new());
         }
         let mut all = Vec::new();
         for (address, used) in self.addresses().await? {
-            // Nothing but what is told: a first use of an engine would clear up in it.
+            // Connect without the cleanup of a first use: this run alone decides what goes.
             let found = match self.connect(&Endpoint::named(&address, "a session's ticket")).await {
                 Ok(engine) => self.leftovers_in(&engine, dry_run).await,
                 Err(failure) => Err(failure),
             };
             match found {
                 Ok(found) => all.extend(found),
-                // One that is only the usual one may never have been there.
+                // The default engine may never have existed.
                 Err(failure) if used => all.push(unreachable_engine(&address, &failure)),
                 Err(_) => {}
             }
@@ -47,7 +47,7 @@ impl Keeper for Containers {
 }
 
 impl Containers {
-    /// The engines that may have something of ours, and whether they are known to have been used.
+    /// The addresses of engines that may have something of ours, and whether they were certainly used.
     async fn addresses(&self) -> Result<BTreeMap<String, bool>> {
         let mut all = BTreeMap::new();
         if let Ok(usual) = self.endpoint(None).await {

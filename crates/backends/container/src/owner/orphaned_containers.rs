@@ -1,4 +1,4 @@
-//! Containers that outlived their sessions, as where nobody was there to take them away. What is in doubt is kept.
+//! Finds containers that outlived their sessions, as where no daemon ran to remove them. Keeps what is in doubt.
 
 use std::path::Path;
 
@@ -10,24 +10,24 @@ use crate::engine::inspect::Listed;
 use crate::owner::{Owner, container_name, stays};
 use crate::session_dirs::SessionDirs;
 
-/// States in which nothing of a container runs, in the words of either engine.
+/// States in which nothing of a container runs, in the terms of either engine.
 const OVER: &[&str] = &["created", "configured", "exited", "stopped", "dead"];
 
-/// A container that is nobody's any more.
+/// A container whose session is over or unknown.
 pub(crate) struct OrphanedContainer {
     pub(crate) session: SessionId,
     pub(crate) container: String,
     pub(crate) what: Verdict,
 }
 
-/// What is to become of one.
+/// What is known about an orphaned container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Its session is over, and it does not run.
     Ended,
-    /// Its session is no more, and it does not run.
+    /// Its session is unknown, and it does not run.
     Unknown,
-    /// It runs, and its session is not known: the directory may only be out of sight.
+    /// It runs, and its session is unknown: the directory may only be out of sight. It is kept.
     Doubtful,
 }
 
@@ -41,12 +41,13 @@ impl Verdict {
     }
 }
 
-/// Looks for containers that were made here for sessions that are over, or are no more.
+/// Finds containers that were made here for sessions that are over or unknown.
 pub(crate) async fn find(engine: &Engine, owner: &Owner, sessions: &Path) -> Result<Vec<OrphanedContainer>> {
     let listed = engine.containers(&owner.selector()).await?;
     let of = |container: Listed| {
         let session = owner.session(&container.labels)?;
-        // An image that somebody made of a session's container has its labels, and so has all that is made of that one.
+        // An image that somebody committed from a session's container has its labels, and so have containers of that
+        // image.
         if !container.is_called(&container_name(&session)) {
             return None;
         }
@@ -65,13 +66,13 @@ fn judge(container: &Listed, session: &SessionId, sessions: &Path) -> Option<Ver
     match (known, over) {
         (false, false) => Some(Verdict::Doubtful),
         (false, true) => Some(Verdict::Unknown),
-        // A directory without an exit record may be a start that is under way.
+        // A directory without an exit record may be a start under way.
         (true, true) if SessionDirs::of(&home).has_exit_record() => Some(Verdict::Ended),
         (true, _) => None,
     }
 }
 
-/// Takes away what is nobody's beyond doubt. One that runs is left alone, and named.
+/// Removes the containers that are beyond doubt orphaned. Logs those that run, and keeps them.
 pub(crate) async fn remove_all(engine: &Engine, owner: &Owner, sessions: &Path) {
     let orphans = match find(engine, owner, sessions).await {
         Ok(orphans) => orphans,
