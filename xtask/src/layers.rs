@@ -10,6 +10,8 @@ const RANKS: &[(&str, u32)] = &[
     ("wharf-model", 0),
     // Below all that touches a session's files.
     ("wharf-boundary", 0),
+    // What the screen model and the command line make of the same bytes. The model itself is too heavy for a client.
+    ("wharf-sequences", 0),
     ("wharf-log", 1),
     ("wharf-backend", 1),
     // Small and alone: it is part of a program that runs in any image.
@@ -52,6 +54,7 @@ const NARROW: &[(&str, &[&str])] = &[
         &[
             "wharf-model",
             "wharf-boundary",
+            "wharf-sequences",
             "wharf-log",
             "wharf-holder",
             "wharf-holder-client",
@@ -65,6 +68,7 @@ const NARROW: &[(&str, &[&str])] = &[
         &[
             "wharf-model",
             "wharf-boundary",
+            "wharf-sequences",
             "wharf-log",
             "wharf-backend",
             "wharf-store",

@@ -1,0 +1,480 @@
+//! Splits terminal output into text and whole sequences, however it is cut into pieces.
+//!
+//! What is unfinished waits here: bounded, and part of a checkpoint.
+
+use std::{mem, str};
+
+use memchr::memchr;
+use serde::{Deserialize, Serialize};
+
+use crate::rules::Rules;
+
+const ESC: u8 = 0x1b;
+const BEL: u8 = 0x07;
+const CAN: u8 = 0x18;
+const SUB: u8 = 0x1a;
+const DEL: u8 = 0x7f;
+/// The first byte of a control of the upper half, which is two bytes of UTF-8.
+const UPPER: u8 = 0xc2;
+/// How much memory an empty scanner may keep for the next sequence, in bytes.
+const MAX_SPARE_LEN: usize = 512;
+
+/// Takes what the scanner found. `at` is the index, within the piece just fed, of the byte that completed it.
+///
+/// One scanner is fed with sinks of one set of rules.
+pub trait Sink {
+    /// How odd input is read.
+    const RULES: Rules;
+
+    /// Text and control characters without `ESC`; here `at` is the index of the first byte.
+    fn text(&mut self, bytes: &[u8], at: usize);
+    /// A control character within a sequence, where it acts at once.
+    fn control(&mut self, byte: u8, at: usize);
+    /// `ESC`, intermediates, final: without the `ESC`.
+    fn escape(&mut self, body: &[u8], at: usize);
+    /// A control sequence, with the two bytes of its introducer.
+    fn csi(&mut self, whole: &[u8], at: usize);
+    /// An operating system command.
+    fn osc(&mut self, osc: &Osc<'_>, at: usize);
+    /// What stood between `ESC P` and its end. Under [`Rules::ANY_TERMINAL`] no string is held for this.
+    fn dcs(&mut self, body: &[u8], at: usize);
+    /// Under [`Rules::ANY_TERMINAL`]: whether a device control string with this head (parameters, intermediates, final)
+    /// goes to [`pass`](Self::pass) as it arrives. Otherwise it is dropped.
+    fn passes(&mut self, _head: &[u8]) -> bool {
+        false
+    }
+    /// A piece of such a string: printable, with its introducer and always with an end.
+    fn pass(&mut self, _bytes: &[u8]) {}
+}
+
+/// An operating system command in its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Osc<'a> {
+    /// `ESC ]`, or the same as a control of the upper half.
+    pub introducer: [u8; 2],
+    /// What stood between that and the end.
+    pub body: &'a [u8],
+    /// What ended it.
+    pub end: End,
+}
+
+/// What ended a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// `BEL`.
+    Bell,
+    /// `ESC \`. Under [`Rules::MODEL`] any escape: what follows it comes as a sequence of its own.
+    Escape,
+    /// The control of the upper half.
+    Upper,
+}
+
+impl End {
+    /// Its bytes.
+    pub fn bytes(self) -> &'static [u8] {
+        match self {
+            Self::Bell => b"\x07",
+            Self::Escape => b"\x1b\\",
+            Self::Upper => b"\xc2\x9c",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+enum State {
+    #[default]
+    Ground,
+    Escape,
+    Csi,
+    /// A control sequence that grew too long.
+    CsiDropped,
+    Osc,
+    /// A device control string; where these may pass, its head.
+    Dcs,
+    /// A device control string that passes.
+    Pass,
+    /// A string of which nothing is kept; `BEL` ends it where it may have begun as an operating system command.
+    Dropped {
+        bell: bool,
+    },
+}
+
+/// The state machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scanner {
+    state: State,
+    /// The unfinished sequence, of which only a control sequence has its introducer here, or the first bytes of an unfinished
+    /// character.
+    held: Vec<u8>,
+    // A checkpoint is of a model, and these are for the other rules.
+    /// The first byte of a pair that decides something: `ESC` in a string, or `UPPER`.
+    #[serde(skip)]
+    first: u8,
+    /// The sequence began with a control of the upper half.
+    #[serde(skip)]
+    upper: bool,
+    /// Continuation bytes that the current character still needs.
+    #[serde(skip)]
+    continuation: u8,
+    /// How much of a dropped string was swallowed.
+    #[serde(skip)]
+    dropped: usize,
+}
+
+impl Scanner {
+    /// Takes the next piece of output.
+    // Inlined, it costs half a percent more for every sequence.
+    #[inline(never)]
+    pub fn feed<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) {
+        let mut at = 0;
+        while at < bytes.len() {
+            if self.state != State::Ground {
+                at += usize::from(self.byte(bytes[at], at, sink));
+            } else if S::RULES.any_terminal {
+                at += self.ground_any(&bytes[at..], at, sink);
+            } else {
+                at += self.ground(&bytes[at..], at, sink);
+            }
+        }
+    }
+
+    /// Whether nothing is unfinished.
+    pub fn rests(&self) -> bool {
+        self.state == State::Ground && self.held.is_empty() && self.first == 0
+    }
+
+    /// Whether what comes next is dropped, as part of a sequence that is.
+    pub fn drops(&self) -> bool {
+        matches!(self.state, State::CsiDropped | State::Dropped { .. })
+    }
+
+    /// The bytes of what is unfinished and was not passed yet, or such as have the same effect.
+    pub fn unfinished(&self) -> Vec<u8> {
+        let introducer = self.introducer();
+        let introducer: &[u8] = match self.state {
+            State::Ground | State::Csi | State::Pass => b"",
+            State::Escape => b"\x1b",
+            // A parameter after an intermediate: none that means anything.
+            State::CsiDropped => return b"\x1b[ 0".to_vec(),
+            State::Osc | State::Dcs => &introducer,
+            // No command has this number.
+            State::Dropped { bell: true } => b"\x1b]-;",
+            State::Dropped { bell: false } => b"\x1b_",
+        };
+        let first: &[u8] = if self.first == 0 { b"" } else { &[self.first] };
+        [introducer, &self.held, first].concat()
+    }
+
+    fn introducer(&self) -> [u8; 2] {
+        match (self.state, self.upper) {
+            (State::Osc, false) => *b"\x1b]",
+            (State::Osc, true) => [UPPER, 0x9d],
+            (_, false) => *b"\x1bP",
+            (_, true) => [UPPER, 0x90],
+        }
+    }
+
+    fn ground(&mut self, bytes: &[u8], at: usize, sink: &mut impl Sink) -> usize {
+        if !self.held.is_empty() {
+            return self.join(bytes[0], at, sink);
+        }
+        let escape = memchr(ESC, bytes);
+        let run = &bytes[..escape.unwrap_or(bytes.len())];
+        let whole = if escape.is_some() { run.len() } else { run.len() - unfinished(run) };
+        if whole > 0 {
+            sink.text(&run[..whole], at);
+        }
+        if escape.is_some() {
+            self.begin(State::Escape, &[]);
+            run.len() + 1
+        } else {
+            self.held.extend_from_slice(&run[whole..]);
+            bytes.len()
+        }
+    }
+
+    /// Adds a byte to an unfinished character; how many bytes were used.
+    fn join(&mut self, byte: u8, at: usize, sink: &mut impl Sink) -> usize {
+        self.held.push(byte);
+        match str::from_utf8(&self.held) {
+            Ok(_) => {
+                sink.text(&self.held, at);
+                self.held.clear();
+                1
+            }
+            Err(error) if error.error_len().is_none() => 1,
+            Err(_) => {
+                self.held.pop();
+                sink.text(&self.held, at);
+                self.held.clear();
+                0
+            }
+        }
+    }
+
+    /// The same for any terminal: no control of the upper half gets into text, in either form.
+    fn ground_any(&mut self, bytes: &[u8], at: usize, sink: &mut impl Sink) -> usize {
+        let plain = bytes.iter().take_while(|byte| byte.is_ascii() && **byte != ESC).count();
+        let byte = bytes[0];
+        match (mem::take(&mut self.first), byte) {
+            (UPPER, 0x80..=0x9f) => self.begin_upper(byte),
+            (UPPER, 0xa0..=0xbf) => sink.text(&[UPPER, byte], at),
+            // After half a character: what follows it must not make a whole one of it, so it is dropped.
+            _ if plain > 0 => {
+                self.continuation = 0;
+                sink.text(&bytes[..plain], at);
+                return plain;
+            }
+            (_, ESC) => self.begin(State::Escape, &[]),
+            (_, UPPER) => (self.first, self.continuation) = (UPPER, 0),
+            _ if self.follows(byte) => sink.text(&[byte], at),
+            // A control of the upper half as one byte: some terminals would act on it.
+            _ => {}
+        }
+        1
+    }
+
+    /// Counts what a character still needs; whether the byte is no control by itself.
+    fn follows(&mut self, byte: u8) -> bool {
+        if matches!(byte, 0x80..=0x9f) && self.continuation == 0 {
+            return false;
+        }
+        self.continuation = match byte {
+            0x80..=0xbf => self.continuation.saturating_sub(1),
+            UPPER..=0xdf => 1,
+            0xe0..=0xef => 2,
+            0xf0..=0xf4 => 3,
+            _ => 0,
+        };
+        true
+    }
+
+    /// A control of the upper half, as two bytes of UTF-8 of which this is the second.
+    fn begin_upper(&mut self, byte: u8) {
+        match byte {
+            0x9b => self.begin(State::Csi, &[UPPER, byte]),
+            0x9d => self.begin(State::Osc, &[]),
+            0x90 => self.begin(State::Dcs, &[]),
+            0x98 | 0x9e | 0x9f => self.begin(State::Dropped { bell: true }, &[]),
+            _ => {}
+        }
+        self.upper = true;
+    }
+
+    #[inline]
+    fn begin(&mut self, state: State, held: &[u8]) {
+        self.state = state;
+        self.held.clear();
+        self.held.extend_from_slice(held);
+        (self.first, self.upper, self.continuation, self.dropped) = (0, false, 0, 0);
+    }
+
+    #[inline]
+    fn end(&mut self) {
+        self.begin(State::Ground, &[]);
+        // A long string must not keep its memory for the rest of the session.
+        if self.held.capacity() > MAX_SPARE_LEN {
+            self.held = Vec::new();
+        }
+    }
+
+    /// One byte of a sequence; whether it was used.
+    fn byte<S: Sink>(&mut self, byte: u8, at: usize, sink: &mut S) -> bool {
+        if S::RULES.any_terminal
+            && self.first != 0
+            && let Some(used) = self.second(byte, at, sink)
+        {
+            return used;
+        }
+        match (byte, self.state) {
+            (ESC, State::Osc | State::Pass | State::Dropped { .. }) if S::RULES.any_terminal => {
+                self.first = ESC;
+            }
+            (ESC, State::Dcs) if S::RULES.any_terminal => self.drop_string(true, ESC),
+            (ESC, _) => {
+                self.string_ends(End::Escape, at, sink);
+                self.begin(State::Escape, &[]);
+            }
+            (CAN | SUB, state) => {
+                if state == State::Pass {
+                    sink.pass(&[byte]);
+                }
+                self.end();
+            }
+            (_, State::Ground) => return false,
+            (_, State::Escape) => return self.escape(byte, at, sink),
+            (_, State::Csi | State::CsiDropped) => return self.csi(byte, at, sink),
+            (BEL, State::Osc | State::Pass | State::Dropped { bell: true }) => {
+                self.string_ends(End::Bell, at, sink);
+                self.end();
+            }
+            (UPPER, State::Osc | State::Pass | State::Dropped { .. }) if S::RULES.any_terminal => {
+                self.first = UPPER;
+            }
+            _ => self.string(byte, sink),
+        }
+        true
+    }
+
+    /// The second byte of a pair within a string. Whether it was used; `None` where the pair is not one, and the byte is next.
+    #[cold]
+    fn second<S: Sink>(&mut self, byte: u8, at: usize, sink: &mut S) -> Option<bool> {
+        match (mem::take(&mut self.first), byte) {
+            (ESC, b'\\') => {
+                self.string_ends(End::Escape, at, sink);
+                self.end();
+            }
+            (UPPER, 0x9c) => {
+                self.string_ends(End::Upper, at, sink);
+                self.end();
+            }
+            // Anything else ends the string too, which is none without its end, and begins a sequence.
+            (ESC, _) => {
+                self.cut(sink);
+                self.begin(State::Escape, &[]);
+                return Some(self.byte(byte, at, sink));
+            }
+            (UPPER, 0x80..=0x9f) => {
+                self.cut(sink);
+                self.end();
+                self.begin_upper(byte);
+            }
+            (UPPER, 0xa0..=0xbf) => {
+                self.string(UPPER, sink);
+                return None;
+            }
+            // Half a character is dropped, as outside of strings.
+            _ => return None,
+        }
+        Some(true)
+    }
+
+    /// What has passed of a string that is cut off gets its end.
+    fn cut(&self, sink: &mut impl Sink) {
+        if self.state == State::Pass {
+            sink.pass(End::Escape.bytes());
+        }
+    }
+
+    fn string_ends(&self, end: End, at: usize, sink: &mut impl Sink) {
+        match self.state {
+            State::Osc => sink.osc(&Osc { introducer: self.introducer(), body: &self.held, end }, at),
+            State::Dcs => sink.dcs(&self.held, at),
+            State::Pass => sink.pass(end.bytes()),
+            _ => {}
+        }
+    }
+
+    fn drop_string(&mut self, bell: bool, first: u8) {
+        self.held = Vec::new();
+        self.state = State::Dropped { bell };
+        self.first = first;
+    }
+
+    /// One byte that a string consists of.
+    fn string<S: Sink>(&mut self, byte: u8, sink: &mut S) {
+        let any = S::RULES.any_terminal;
+        // Controls mean nothing inside a string, except to terminals that act on them all the same.
+        let control = byte < 0x20 && !(any && byte.is_ascii_whitespace());
+        let state = self.state;
+        match state {
+            State::Osc if any && control => self.continuation = 0,
+            State::Osc if any && !self.follows(byte) => {}
+            State::Osc if self.held.len() >= S::RULES.max_string_len => self.drop_string(true, 0),
+            State::Dcs if any => self.head(byte, sink),
+            State::Dcs if self.held.len() >= S::RULES.max_device_string_len => self.drop_string(false, 0),
+            State::Osc | State::Dcs if !control => self.held.push(byte),
+            State::Pass if !control && byte < DEL => sink.pass(&[byte]),
+            State::Dropped { .. } if any => {
+                self.dropped += 1;
+                if self.dropped > S::RULES.max_dropped_len {
+                    self.end();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// One byte of the head of a device control string, which decides whether the rest passes.
+    fn head<S: Sink>(&mut self, byte: u8, sink: &mut S) {
+        match byte {
+            0x20..=0x3f if self.held.len() < S::RULES.max_device_string_len => self.held.push(byte),
+            0x20..=0x3f => self.drop_string(true, 0),
+            0x40..=0x7e => {
+                self.held.push(byte);
+                if sink.passes(&self.held) {
+                    sink.pass(&self.introducer());
+                    sink.pass(&self.held);
+                    self.state = State::Pass;
+                    self.held.clear();
+                } else {
+                    self.drop_string(true, 0);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn escape<S: Sink>(&mut self, byte: u8, at: usize, sink: &mut S) -> bool {
+        let any = S::RULES.any_terminal;
+        let first = self.held.is_empty();
+        match byte {
+            0..=0x1f | DEL => sink.control(byte, at),
+            b'[' if first => self.begin(State::Csi, b"\x1b["),
+            b']' if first => self.begin(State::Osc, &[]),
+            b'P' if first => self.begin(State::Dcs, &[]),
+            // The title as screen and tmux are told it: a string as well.
+            b'k' if first && !any => self.begin(State::Osc, b"2;"),
+            b'X' | b'^' | b'_' if first => self.begin(State::Dropped { bell: any }, &[]),
+            0x20..=0x2f if self.held.len() < S::RULES.max_intermediates => self.held.push(byte),
+            0x20..=0x2f if !any => {}
+            0x30..=0x7e => {
+                self.held.push(byte);
+                sink.escape(&self.held, at);
+                self.end();
+            }
+            _ => {
+                self.end();
+                return false;
+            }
+        }
+        true
+    }
+
+    fn csi<S: Sink>(&mut self, byte: u8, at: usize, sink: &mut S) -> bool {
+        match byte {
+            0..=0x1f | DEL => sink.control(byte, at),
+            0x20..=0x3f if self.held.len() < S::RULES.max_sequence_len => self.held.push(byte),
+            0x20..=0x3f => self.state = State::CsiDropped,
+            0x40..=0x7e => {
+                if self.state == State::Csi {
+                    self.held.push(byte);
+                    sink.csi(&self.held, at);
+                }
+                self.end();
+            }
+            _ if S::RULES.any_terminal => {
+                self.end();
+                return false;
+            }
+            _ => {}
+        }
+        true
+    }
+}
+
+/// How many bytes at the end are the start of a character that may still become whole.
+fn unfinished(run: &[u8]) -> usize {
+    for back in 1..=run.len().min(3) {
+        let tail = &run[run.len() - back..];
+        match tail[0] {
+            0x80..=0xbf => {}
+            0xc2..=0xf4 => {
+                let open = str::from_utf8(tail).is_err_and(|error| error.error_len().is_none());
+                return if open { back } else { 0 };
+            }
+            _ => return 0,
+        }
+    }
+    0
+}
