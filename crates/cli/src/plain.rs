@@ -2,14 +2,14 @@
 
 use wharf_model::is_control;
 
-use crate::scanner::{Policy, Scanner};
+use crate::filter::{Filter, Policy};
 
 /// A filter that leaves text, tabs and line feeds.
-pub(crate) struct Plain(Scanner<TextOnly>);
+pub(crate) struct Plain(Filter<TextOnly>);
 
 impl Plain {
     pub(crate) fn new() -> Self {
-        Self(Scanner::new(TextOnly::default()))
+        Self(Filter::new(TextOnly::default()))
     }
 
     pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) {

@@ -2,35 +2,37 @@
 //!
 //! An answer would be typed into the agent, which asked long ago. Live output is never touched.
 
-use crate::scanner::{Policy, Scanner};
+use wharf_sequences::{Csi, control_question, csi_question, escape_question, osc_question};
+
+use crate::filter::{Filter, Policy};
 
 /// A filter for output from the log.
 pub(crate) struct Replay {
-    scanner: Scanner<Quiet>,
+    filter: Filter<Quiet>,
     live: bool,
 }
 
 impl Replay {
     pub(crate) fn new() -> Self {
-        Self { scanner: Scanner::new(Quiet::default()), live: false }
+        Self { filter: Filter::new(Quiet::default()), live: false }
     }
 
     /// Old output: questions and reports are dropped.
     pub(crate) fn old(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        self.scanner.feed(bytes, out);
+        self.filter.feed(bytes, out);
     }
 
     /// Live output: passes as it is. A sequence that began in the old part and ends here is live.
     pub(crate) fn live(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if !self.live {
-            self.scanner.release(out);
+            self.filter.release(out);
             self.live = true;
-            self.scanner.policy().settle(out);
+            self.filter.policy().settle(out);
         }
         let mut rest = bytes;
-        while self.scanner.skips() {
+        while self.filter.drops() {
             let Some((first, more)) = rest.split_first() else { return };
-            self.scanner.feed(std::slice::from_ref(first), out);
+            self.filter.feed(std::slice::from_ref(first), out);
             rest = more;
         }
         out.extend_from_slice(rest);
@@ -58,52 +60,45 @@ impl Quiet {
 
 impl Policy for Quiet {
     fn control(&mut self, byte: u8, out: &mut Vec<u8>) {
-        // ENQ asks for the answerback; a bell of yesterday is no bell.
-        if !matches!(byte, 0x05 | 0x07) {
+        // A bell of yesterday is no bell.
+        if control_question(byte).is_none() && byte != 0x07 {
             out.push(byte);
         }
     }
 
     fn escape(&mut self, body: &[u8]) -> bool {
         // The end of a string that is none says nothing.
-        !matches!(body, b"Z" | b"\\")
+        escape_question(body).is_none() && body != b"\\"
     }
 
     fn csi(&mut self, body: &[u8]) -> bool {
-        let Some((&last, rest)) = body.split_last() else { return false };
-        let marker = rest.first().copied().filter(|byte| (b'<'..=b'?').contains(byte)).unwrap_or(0);
-        let digits = if marker == 0 { rest } else { &rest[1..] };
-        let cut = digits.iter().position(|byte| (0x20..=0x2f).contains(byte)).unwrap_or(digits.len());
-        let (parameters, between) = digits.split_at(cut);
-        match (last, between) {
-            // Status, attributes, terminal parameters, printing.
-            (b'n', b"") => marker == b'>',
-            (b'c' | b'x' | b'i', b"")
-            // Modes, and what else xterm and its forebears report.
-            | (b'p' | b'u' | b'w', b"$") | (b'u', b"&") | (b'y', b"*") | (b'|', b"'") | (b'R', b"#") => false,
-            // Version; the kitty keyboard's flags; xterm's key and graphics settings.
-            (b'q', b"") => marker != b'>',
-            (b'u' | b'm' | b'S', b"") => marker != b'?',
+        let Some(csi) = Csi::parse(body) else { return false };
+        if csi_question(&csi).is_some() {
+            return false;
+        }
+        match (csi.marker, csi.intermediates, csi.action) {
+            // Printing.
+            (_, b"", b'i') => false,
             // Of the window's operations only the title stack is about what is shown.
-            (b't', b"") => marker != 0 || parameters.starts_with(b"22") || parameters.starts_with(b"23"),
-            (b'h' | b'l', b"") if marker == b'?' => self.mode(parameters, last == b'h'),
+            (0, b"", b't') => {
+                matches!(csi.parameters.split(|&byte| byte == b';').next(), Some(b"22" | b"23"))
+            }
+            (b'?', b"", b'h' | b'l') => self.mode(csi.parameters, csi.action == b'h'),
             _ => true,
         }
     }
 
     fn osc(&mut self, body: &[u8]) -> bool {
-        let mut fields = body.split(|&byte| byte == b';');
-        let number = fields.next().and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u32>().ok());
-        match number {
-            Some(0..=2 | 7 | 8 | 104..=119 | 133) => true,
-            Some(4 | 5 | 10..=19) => !fields.any(|field| field.starts_with(b"?")),
-            _ => false,
-        }
+        let digits = body.split(|&byte| byte == b';').next();
+        let number = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u32>().ok());
+        // Titles, the directory, links, colours, the shell's marks.
+        matches!(number, Some(0..=2 | 4 | 5 | 7 | 8 | 10..=19 | 104..=119 | 133))
+            && osc_question(body).is_none()
     }
 
-    fn dcs(&mut self, header: &[u8]) -> bool {
+    fn dcs(&mut self, head: &[u8]) -> bool {
         // Sixel pictures pass; everything else asks, or defines keys and fonts.
-        header.split_last().is_some_and(|(&last, rest)| {
+        head.split_last().is_some_and(|(&last, rest)| {
             last == b'q' && rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b';')
         })
     }
@@ -186,6 +181,7 @@ mod tests {
             b"\x1b]21;fg=?\x07",
             b"\x1b[5i",
             b"\x1b[8;50;100t",
+            b"\x1b[220t",
             b"\x1b[?1004h",
             b"\x1b[?2048h",
             b"\x1b[\x056n",
@@ -236,6 +232,18 @@ mod tests {
         replay.old(b"\x1b[6nold\x1b[", &mut out);
         replay.live(b"6n\x1b]10;?\x07", &mut out);
         assert_eq!(out, b"old\x1b[6n\x1b]10;?\x07");
+    }
+
+    #[test]
+    fn the_border_may_cut_anything_that_passes() {
+        let bytes =
+            "\x1b]0;t\x1b\\é\x1b[1m\x1b(B\u{9d}2;u\u{9c}\x1bPq#0~~\x1b\\\u{9b}m\x1b]8;;x\x07".as_bytes();
+        for border in 0..=bytes.len() {
+            let (mut replay, mut out) = (Replay::new(), Vec::new());
+            replay.old(&bytes[..border], &mut out);
+            replay.live(&bytes[border..], &mut out);
+            assert_eq!(out, bytes, "cut at {border}");
+        }
     }
 
     #[test]

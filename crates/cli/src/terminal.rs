@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use wharf_model::Size;
 
-use crate::scanner::{Policy, Scanner};
+use crate::filter::{Filter, Policy};
 
 /// The size of the terminal behind a descriptor.
 pub(crate) fn size(fd: impl AsFd) -> Option<Size> {
@@ -49,11 +49,11 @@ impl Drop for RawMode {
 }
 
 /// Notes which lasting modes an application has switched on, in order to switch off those and no others.
-pub(crate) struct Modes(Scanner<Noted>, Vec<u8>);
+pub(crate) struct Modes(Filter<Noted>, Vec<u8>);
 
 impl Modes {
     pub(crate) fn new() -> Self {
-        Self(Scanner::new(Noted::default()), Vec::new())
+        Self(Filter::new(Noted::default()), Vec::new())
     }
 
     /// Takes note of output that was shown.

@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use wharf_model::Size;
-use wharf_screen::{Queries, Screen};
+use wharf_screen::Screen;
+use wharf_sequences::Queries;
 
 /// Seconds on the processor, so that a busy machine does not count; where that is not known, seconds.
 fn now(start: Instant) -> f64 {

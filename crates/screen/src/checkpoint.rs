@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use wharf_model::Size;
+use wharf_sequences::Scanner;
 
 use crate::Screen;
 use crate::notes::Notes;
 use crate::repaint::paint;
-use crate::scanner::Scanner;
 
 /// What the bytes begin with. The number changes with anything that an older version would misread: that is nothing but
 /// margins at the sides, so without them it is the old one.

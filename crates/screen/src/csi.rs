@@ -3,51 +3,11 @@
 use alacritty_terminal::index::Line;
 use alacritty_terminal::term::TermMode;
 use alacritty_terminal::vte::ansi::{Handler, TabulationClearMode};
+use wharf_sequences::Csi;
 
 use crate::glyph;
 use crate::reading::Reading;
 use crate::signal::Signal;
-
-/// A control sequence in its parts.
-pub(crate) struct Csi<'a> {
-    /// One of `<`, `=`, `>`, `?`, or 0.
-    pub(crate) marker: u8,
-    parameters: &'a [u8],
-    /// Bytes between the parameters and the end.
-    pub(crate) intermediates: &'a [u8],
-    pub(crate) action: u8,
-}
-
-impl<'a> Csi<'a> {
-    pub(crate) fn parse(whole: &'a [u8]) -> Option<Self> {
-        let (&action, mut rest) = whole.get(2..)?.split_last()?;
-        let mut marker = 0;
-        if let Some((&first @ 0x3c..=0x3f, more)) = rest.split_first() {
-            (marker, rest) = (first, more);
-        }
-        let split = rest.iter().position(|byte| (0x20..=0x2f).contains(byte)).unwrap_or(rest.len());
-        let (parameters, intermediates) = rest.split_at(split);
-        Some(Self { marker, parameters, intermediates, action })
-    }
-
-    /// The numbers, without what follows a colon. A missing one is 0.
-    pub(crate) fn numbers(&self) -> impl Iterator<Item = u16> {
-        self.parameters.split(|byte| *byte == b';').map(|text| {
-            text.iter()
-                .take_while(|byte| byte.is_ascii_digit())
-                .fold(0_u16, |number, digit| number.saturating_mul(10).saturating_add((digit - b'0').into()))
-        })
-    }
-
-    pub(crate) fn number(&self, index: usize) -> u16 {
-        self.numbers().nth(index).unwrap_or(0)
-    }
-
-    /// A number where 0 means 1.
-    pub(crate) fn count(&self) -> u16 {
-        self.number(0).max(1)
-    }
-}
 
 impl Reading<'_> {
     pub(crate) fn sequence(&mut self, whole: &[u8], at: usize) {
@@ -55,7 +15,7 @@ impl Reading<'_> {
         if whole.ends_with(b"m") && !matches!(whole.get(2), Some(b'<'..=b'?')) {
             return self.terminal.act(whole);
         }
-        let Some(csi) = Csi::parse(whole) else { return };
+        let Some(csi) = whole.get(2..).and_then(Csi::parse) else { return };
         if self.terminal.notes.sides.is_some() && self.sequence_within(&csi) {
             return;
         }

@@ -5,9 +5,9 @@ use alacritty_terminal::term::TermMode;
 use alacritty_terminal::term::cell::Flags;
 use alacritty_terminal::vte::ansi::{CharsetIndex, Handler, NamedMode};
 use unicode_width::UnicodeWidthChar;
+use wharf_sequences::{End, Osc, Rules, Sink};
 
 use crate::heard::Heard;
-use crate::scanner::Sink;
 use crate::signal::Signal;
 use crate::terminal::Terminal;
 
@@ -22,6 +22,8 @@ pub(crate) struct Reading<'a> {
 }
 
 impl Sink for Reading<'_> {
+    const RULES: Rules = Rules::MODEL;
+
     fn text(&mut self, bytes: &[u8], at: usize) {
         if let Some(last) = bytes.iter().rposition(|byte| *byte > b' ' && *byte != 0x7f) {
             self.heard.printed = Some((at + last) as u64);
@@ -37,6 +39,13 @@ impl Sink for Reading<'_> {
             self.terminal.tally(top == 0);
         } else {
             self.terminal.moved(top == 0);
+        }
+    }
+
+    fn control(&mut self, byte: u8, at: usize) {
+        // A DEL within a sequence is nothing.
+        if byte != 0x7f {
+            self.text(&[byte], at);
         }
     }
 
@@ -81,8 +90,8 @@ impl Sink for Reading<'_> {
         self.asking(at, |reading| reading.sequence(whole, at));
     }
 
-    fn osc(&mut self, body: &[u8], bell: bool, at: usize) {
-        self.asking(at, |reading| reading.command(body, bell, at));
+    fn osc(&mut self, osc: &Osc<'_>, at: usize) {
+        self.asking(at, |reading| reading.command(osc.body, osc.end == End::Bell, at));
     }
 
     fn dcs(&mut self, body: &[u8], at: usize) {

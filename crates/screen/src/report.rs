@@ -3,9 +3,9 @@
 
 use alacritty_terminal::term::TermMode;
 use alacritty_terminal::vte::ansi::CursorShape;
+use wharf_sequences::{Csi, Question, csi_question};
 
 use crate::colour;
-use crate::csi::Csi;
 use crate::reading::Reading;
 use crate::style::Style;
 
@@ -20,7 +20,7 @@ impl Reading<'_> {
 
     /// Answers a control sequence; whether it was a question.
     pub(crate) fn answer(&mut self, csi: &Csi<'_>) -> bool {
-        if !is_question(csi) {
+        if csi_question(csi) != Some(Question::Answered) {
             return false;
         }
         let first = csi.number(0);
@@ -183,20 +183,5 @@ fn setting(on: Option<bool>) -> u8 {
         None => 0,
         Some(true) => 1,
         Some(false) => 2,
-    }
-}
-
-/// Whether a control sequence asks for an answer.
-pub(crate) fn is_question(csi: &Csi<'_>) -> bool {
-    match (csi.marker, csi.intermediates, csi.action) {
-        (0 | b'>' | b'=', b"", b'c')
-        | (0 | b'?', b"", b'n')
-        | (0 | b'?', b"$", b'p')
-        | (0, b"", b'x')
-        | (b'>', b"", b'q')
-        | (b'?', b"", b'u' | b'S') => true,
-        (b'?', b"", b'm') => csi.number(0) == 4,
-        (0, b"", b't') => matches!(csi.number(0), 11 | 13..=16 | 18..=21),
-        _ => false,
     }
 }

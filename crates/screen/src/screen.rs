@@ -3,6 +3,7 @@
 use alacritty_terminal::index::Line;
 use alacritty_terminal::term::TermMode;
 use wharf_model::Size;
+use wharf_sequences::Scanner;
 
 use crate::changes::{Changes, Track};
 use crate::glyph;
@@ -10,7 +11,6 @@ use crate::heard::Heard;
 use crate::modes::{Modes, Mouse, MouseEncoding};
 use crate::reading::Reading;
 use crate::row::{self, Row};
-use crate::scanner::Scanner;
 use crate::signal::{Progress, ShellPhase, Status};
 use crate::terminal::Terminal;
 

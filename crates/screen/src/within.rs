@@ -2,9 +2,9 @@
 
 use alacritty_terminal::term::TermMode;
 use unicode_width::UnicodeWidthChar;
+use wharf_sequences::Csi;
 
 use crate::area::Area;
-use crate::csi::Csi;
 use crate::reading::Reading;
 
 impl Reading<'_> {

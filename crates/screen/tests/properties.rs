@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use wharf_model::Size;
-use wharf_screen::{Format, Heard, Queries, Screen, Signal, What};
+use wharf_screen::{Format, Heard, Screen, Signal, What};
+use wharf_sequences::Queries;
 
 const SIZE: Size = Size { cols: 12, rows: 5 };
 

@@ -1,7 +1,8 @@
 //! What a program asks its terminal, and what it is told.
 
 use wharf_model::Size;
-use wharf_screen::{Queries, Screen};
+use wharf_screen::Screen;
+use wharf_sequences::Queries;
 
 fn reply(output: &str) -> String {
     let mut screen = Screen::new(Size { cols: 80, rows: 24 }, 100);

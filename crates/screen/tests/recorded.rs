@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use wharf_model::Size;
-use wharf_screen::{Format, Queries, Screen, What};
+use wharf_screen::{Format, Screen, What};
+use wharf_sequences::Queries;
 
 fn recordings() -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded");

@@ -1,7 +1,8 @@
 //! What stands on the screen.
 
 use wharf_model::Size;
-use wharf_screen::{Format, Mouse, MouseEncoding, Queries, Screen, What};
+use wharf_screen::{Format, Mouse, MouseEncoding, Screen, What};
+use wharf_sequences::Queries;
 
 fn sized(cols: u16, rows: u16, output: &str) -> Screen {
     let mut screen = Screen::new(Size { cols, rows }, 100);

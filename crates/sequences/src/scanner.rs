@@ -478,3 +478,189 @@ fn unfinished(run: &[u8]) -> usize {
     }
     0
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is heard under the rules of the model, or under those for any terminal.
+    #[derive(Default, Debug, PartialEq, Eq)]
+    struct Heard<const ANY: bool> {
+        base: usize,
+        events: Vec<(usize, String)>,
+        text: Vec<u8>,
+        passed: Vec<u8>,
+    }
+
+    impl<const ANY: bool> Heard<ANY> {
+        fn note(&mut self, at: usize, what: &str, body: &[u8]) {
+            self.events.push((self.base + at, format!("{what} {}", String::from_utf8_lossy(body))));
+        }
+
+        fn names(&self) -> Vec<&str> {
+            self.events.iter().map(|(_, event)| event.as_str()).collect()
+        }
+    }
+
+    impl<const ANY: bool> Sink for Heard<ANY> {
+        const RULES: Rules = if ANY { Rules::ANY_TERMINAL } else { Rules::MODEL };
+
+        fn text(&mut self, bytes: &[u8], _: usize) {
+            self.text.extend_from_slice(bytes);
+        }
+        fn control(&mut self, byte: u8, at: usize) {
+            self.note(at, "control", format!("{byte:x}").as_bytes());
+        }
+        fn escape(&mut self, body: &[u8], at: usize) {
+            self.note(at, "esc", body);
+        }
+        fn csi(&mut self, whole: &[u8], at: usize) {
+            self.note(at, "csi", &whole[2..]);
+        }
+        fn osc(&mut self, osc: &Osc<'_>, at: usize) {
+            self.note(at, &format!("osc {:?}", osc.end), osc.body);
+        }
+        fn dcs(&mut self, body: &[u8], at: usize) {
+            self.note(at, "dcs", body);
+        }
+        fn passes(&mut self, head: &[u8]) -> bool {
+            head.ends_with(b"q") && !head.starts_with(b"$")
+        }
+        fn pass(&mut self, bytes: &[u8]) {
+            self.passed.extend_from_slice(bytes);
+        }
+    }
+
+    fn heard<const ANY: bool>(pieces: &[&[u8]]) -> Heard<ANY> {
+        let mut scanner = Scanner::default();
+        let mut heard = Heard::default();
+        for piece in pieces {
+            scanner.feed(piece, &mut heard);
+            heard.base += piece.len();
+        }
+        heard
+    }
+
+    fn model(pieces: &[&[u8]]) -> Heard<false> {
+        heard(pieces)
+    }
+
+    #[test]
+    fn sequences_come_whole_however_they_are_cut() {
+        let bytes = "a\x1b[1;2Hé漢\x1b]0;t\x07b\x1b]2;u\x1b\\\x1bP$qm\x1b\\\x1b(0\x1b_x\x1b\\c😀".as_bytes();
+        let whole = model(&[bytes]);
+        assert_eq!(
+            whole.names(),
+            ["csi 1;2H", "osc Bell 0;t", "osc Escape 2;u", "esc \\", "dcs $qm", "esc \\", "esc (0", "esc \\"]
+        );
+        assert_eq!(whole.text, "aé漢bc😀".as_bytes());
+        let single: Vec<&[u8]> = bytes.chunks(1).collect();
+        assert_eq!(model(&single), whole);
+        for at in 0..bytes.len() {
+            assert_eq!(model(&[&bytes[..at], &bytes[at..]]), whole);
+        }
+    }
+
+    #[test]
+    fn for_any_terminal_controls_of_the_upper_half_count_and_pictures_pass_as_they_come() {
+        let bytes = b"a\xc2\x9b6n\xc2\x9d0;t\xc2\x9c\x1b]2;u\x1b\\\x1b]2;v\x1b[m\x1bP1;2q~~\x07\x1bP$qm\x1b\\\x9b\xc2\xa9b";
+        let whole: Heard<true> = heard(&[bytes]);
+        assert_eq!(whole.names(), ["csi 6n", "osc Upper 0;t", "osc Escape 2;u", "csi m"]);
+        assert_eq!(whole.text, b"a\xc2\xa9b");
+        assert_eq!(whole.passed, b"\x1bP1;2q~~\x07");
+    }
+
+    fn endless<const ANY: bool>() {
+        for introducer in [b"\x1b]0;".as_slice(), b"\x1bP1", b"\x1b_G", b"\x1b[", b"\x1b "] {
+            let mut scanner = Scanner::default();
+            let mut sink = Heard::<ANY>::default();
+            scanner.feed(introducer, &mut sink);
+            for _ in 0..200 {
+                scanner.feed(&b";".repeat(64 << 10), &mut sink);
+                sink.text.clear();
+                let most = 2 * Heard::<ANY>::RULES.max_string_len;
+                assert!(scanner.held.capacity() <= most, "{}", scanner.held.capacity());
+            }
+            scanner.feed(b"\x1b\\m\x1b[5n", &mut sink);
+            assert_eq!(sink.names().last(), Some(&"csi 5n"), "what follows is heard");
+            assert!(!sink.names().iter().any(|heard| heard.starts_with("osc") || heard.starts_with("dcs")));
+        }
+    }
+
+    #[test]
+    fn an_endless_string_costs_bounded_memory() {
+        endless::<false>();
+        endless::<true>();
+    }
+
+    #[test]
+    fn broken_characters_do_not_swallow_what_follows() {
+        assert_eq!(model(&[b"\xe2\x82", b"x"]).text, b"\xe2\x82x");
+        assert_eq!(model(&[b"\xc3", b"\xa9A\xe2"]).text, b"\xc3\xa9A");
+        assert_eq!(model(&[b"\xf0\x9f", b"\x1b[m"]).text, b"\xf0\x9f");
+    }
+
+    fn hostile() -> impl Strategy<Value = Vec<u8>> {
+        let bit = prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..6),
+            prop::collection::vec(
+                prop::sample::select(
+                    &b"\x1b\x1b\x1b[]PkX^_\\\\\x07\x18\x1a\x05\n\x7f\xc2\xc2\x9b\x9d\x90\x9c\x98\x9f\xa9\xe2\x82\xac\xf0\x80\xff0;?>q$ n%mZ"[..]
+                ),
+                0..12
+            ),
+            prop::sample::select(vec![
+                "\x1b[",
+                "\x1b]",
+                "\x1bP",
+                "\x1b_",
+                "\x1bk",
+                "\x1b\\",
+                "\u{9b}",
+                "\u{9d}",
+                "\u{90}",
+                "\u{9c}",
+                "6n",
+                "10;?",
+                "1;2q",
+                "$q",
+                "0;t",
+                "text é😀",
+            ])
+            .prop_map(|text| text.as_bytes().to_vec()),
+            // Beyond what the model holds of a sequence, and what may stand in an escape for any terminal.
+            Just(vec![b'1'; 600]),
+            Just(vec![b' '; 20]),
+        ];
+        prop::collection::vec(bit, 0..40).prop_map(|bits| bits.concat())
+    }
+
+    /// Everything heard is the same, and so is what is unfinished.
+    fn agree<const ANY: bool>(bytes: &[u8], cuts: &[usize]) -> Result<(), TestCaseError> {
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
+        cuts.extend([0, bytes.len()]);
+        cuts.sort_unstable();
+        let (mut whole, mut cut) = (Scanner::default(), Scanner::default());
+        let (mut all, mut by_pieces) = (Heard::<ANY>::default(), Heard::<ANY>::default());
+        whole.feed(bytes, &mut all);
+        for pair in cuts.windows(2) {
+            cut.feed(&bytes[pair[0]..pair[1]], &mut by_pieces);
+            by_pieces.base += pair[1] - pair[0];
+        }
+        by_pieces.base = 0;
+        prop_assert_eq!(by_pieces, all);
+        prop_assert_eq!(cut.unfinished(), whole.unfinished());
+        prop_assert_eq!((cut.rests(), cut.drops()), (whole.rests(), whole.drops()));
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn any_chunking_gives_the_same(bytes in hostile(), cuts in prop::collection::vec(any::<usize>(), 0..8)) {
+            agree::<false>(&bytes, &cuts)?;
+            agree::<true>(&bytes, &cuts)?;
+        }
+    }
+}

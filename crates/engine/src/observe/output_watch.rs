@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use wharf_log::{Chunk, Reader};
 use wharf_model::{Home, Offset, SessionId, Source, State};
-use wharf_screen::Queries;
+use wharf_sequences::Queries;
 
 use crate::instance::shared::{Shared, now};
 use crate::observe::observed::lock;

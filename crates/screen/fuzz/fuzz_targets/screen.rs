@@ -3,7 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use wharf_model::Size;
-use wharf_screen::{Format, Queries, Screen, What};
+use wharf_screen::{Format, Screen, What};
+use wharf_sequences::Queries;
 
 fuzz_target!(|data: &[u8]| {
     let Some((head, output)) = data.split_first_chunk::<5>() else { return };
