@@ -197,6 +197,19 @@ mod tests {
     }
 
     #[test]
+    fn nobody_inside_hands_a_descriptor_out() {
+        use crate::socket::tests::{are_refused, send_descriptor};
+        if !are_refused() {
+            return;
+        }
+        let (outside, inside) = pair().unwrap();
+        assert_eq!(send_descriptor(&inside), Err(Errno::PERM), "by the channel");
+        let _ours = answer(outside.as_fd()).unwrap();
+        let theirs = open_line(inside.as_fd(), Instant::now() + Duration::from_secs(10)).unwrap();
+        assert_eq!(send_descriptor(&theirs), Err(Errno::PERM), "by a line of its own");
+    }
+
+    #[test]
     fn without_anybody_outside_it_ends_in_time() {
         let (outside, inside) = pair().unwrap();
         let within = |millis| Instant::now() + Duration::from_millis(millis);
