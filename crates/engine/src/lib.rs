@@ -5,7 +5,8 @@
 //! - [`Engine`] is a handle; [`Engine::open`] takes the instance's lock and adopts what lives. [`Engine::session`] gives a
 //!   handle for one session, with a method for each thing that can be done with it.
 //! - One registry decides names, ids and their order. One task a session owns what happens to it: start,
-//!   supervision, restart, end. Handles send it messages over a bounded channel.
+//!   supervision, restart, end. Handles send it requests over a bounded channel.
+//! - [`Engine::close`] ends every task that the engine has spawned, and waits for all of them.
 //! - What is on disk in a session's directory is the truth; the store is an index and a history over it.
 //! - A session that cannot be reached is *unknown*, and nothing is concluded, ended or removed on that.
 //!
@@ -24,6 +25,19 @@
 //! engine.close().await;
 //! # Ok::<(), wharf_engine::Failure>(()) }).unwrap();
 //! ```
+//!
+//! Where a change belongs:
+//!
+//! | folder | holds |
+//! |---|---|
+//! | `instance` | the engine itself: open and close, lock, registry, names and ids, the small files on disk, every task |
+//! | `session` | one session: its public handle, its entry in memory, its task, what is asked of them, calls over its connection |
+//! | `launch` | what is decided before a command runs: validation, backend, environments, variables, secrets, ports |
+//! | `lifecycle` | start, wait for others, adopt, supervise, restart, stop, finish, pause, remove, collect |
+//! | `observe` | what is seen of a session: screen, state, events, agent profiles |
+//! | `deliver` | what is typed into it: messages with receipts, answers, interrupts, keys |
+//! | `output` | its output: read from the log, followed, copied to a file |
+//! | `platform` | what differs between systems |
 
 mod deliver;
 mod instance;

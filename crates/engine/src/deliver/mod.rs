@@ -1,4 +1,9 @@
-//! What is said to a session: messages with receipts, answers to its questions, interrupts, keys.
+//! What is typed into a session for somebody: messages with receipts, answers to its questions, interrupts, keys.
+//!
+//! [`messages`] takes a message into the session's [`queue`] on disk. The [`courier`] is a task that delivers them one after the
+//! other: it waits until the agent is [`ready`], types the text ([`writing`]), presses the submit key ([`submitting`]) and looks
+//! for [`proof`]. It parses nothing itself: it looks at what the observer has published. Whoever types holds the session's input
+//! lock meanwhile.
 
 pub(crate) mod answer;
 pub(crate) mod courier;

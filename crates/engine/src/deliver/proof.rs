@@ -104,7 +104,7 @@ impl Proof {
     }
 }
 
-/// Where a text is.
+/// What the composer shows of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ComposerMatch {
     /// In the composer.

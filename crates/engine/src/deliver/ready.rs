@@ -1,4 +1,4 @@
-//! When a message may be typed.
+//! Waits until a message may be typed, or says why it may not.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

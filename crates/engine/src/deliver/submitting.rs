@@ -1,4 +1,4 @@
-//! Pressing the submit key, and looking for proof.
+//! Presses the submit key and looks for proof that the message was taken.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Putting a text into the composer.
+//! Types a text into the composer and sees that the application has read it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,8 @@
 //! One instance: its directory, its lock, and what all of its sessions share.
+//!
+//! [`engine`] is the handle that callers have; [`open`] makes it and finds sessions again. [`shared`] is what every handle and
+//! every task holds, [`registry`] decides who has a name, [`tasks`] owns all that is spawned, [`disk`] reads and writes the small
+//! files of a session's directory.
 
 pub(crate) mod catch_panic;
 pub(crate) mod checks;

@@ -1,4 +1,4 @@
-//! What a session is called: its name, and in front of it its group where names are unique in that alone.
+//! Completes a session's name: puts its group in front where names are unique in the group, and makes up the start of one that is not given.
 
 use wharf_model::{Code, Failure, Group, Name, NameScope, Spec, Text};
 

@@ -28,7 +28,7 @@ use crate::session::task::{self, Phase};
 const MAX_LOOKUPS: usize = 64;
 /// How many changes a slow reader may be behind.
 const MAX_QUEUED_CHANGES: usize = 256;
-/// What is said of a session until it was looked for.
+/// The detail of a session that this engine has not found yet.
 pub(crate) const SEARCHING: &str = "it is being looked for";
 
 /// Takes the instance, reads what is known, and looks for what lives.
@@ -36,7 +36,7 @@ pub(crate) async fn open(config: Config) -> Result<Owner> {
     let home = config.home.clone();
     // There are no tasks of an engine yet. The lock goes again with the result where nobody takes it.
     let claimed = tokio::task::spawn_blocking(move || claim(&home)).await;
-    let (lock, store, opened) = claimed.map_err(opening_failed)??;
+    let (lock, store, opened) = claimed.map_err(|error| opening_failed(&error))??;
     let shared = Arc::new(Shared {
         adopting: config
             .backends
@@ -75,7 +75,7 @@ pub(crate) async fn open(config: Config) -> Result<Owner> {
     let scanned = {
         let scanned = Arc::clone(&shared);
         let scan = move || scan(&scanned, opened == Opened::Ready);
-        shared.tasks.spawn_blocking(scan).await.map_err(opening_failed)??
+        shared.tasks.spawn_blocking(scan).await.map_err(|error| opening_failed(&error))??
     };
     let found: Vec<Arc<Handle>> = scanned.open.into_iter().map(|open| resume(&shared, open)).collect();
     let (over, missing) = (scanned.over, scanned.missing);
@@ -98,7 +98,7 @@ fn claim(home: &Home) -> Result<(Lock, Store, Opened)> {
         wharf_boundary::check_ours(home.state())
             .map_err(|distrust| Failure::new(Code::Forbidden, distrust.message).hint(distrust.hint))
     };
-    // What is missing is not made in a place that is another's; what was made may be another's all the same.
+    // Check before anything is made there, and again after: the directory may be another user's either time.
     ours()?;
     disk::create_instance_dirs(home)?;
     ours()?;
@@ -226,7 +226,7 @@ fn resume(shared: &Arc<Shared>, found: Found) -> Arc<Handle> {
         [&ticket.holder, &ticket.command].into_iter().flatten().map(|process| process.pid).collect();
     let handle = Handle::new(session, without_start_data(ticket), Stage::Exists);
     shared.registry.enter(&handle);
-    // Whoever asks from inside it is known before it is found.
+    // Note its processes now: a request from inside the session is attributed before adoption ends.
     shared.registry.processes(&handle.id, pids);
     let name = handle.session().name.clone();
     let owns = shared.registry.by_name(name.as_str()).is_some_and(|owner| owner.id == handle.id);
@@ -240,7 +240,7 @@ fn resume(shared: &Arc<Shared>, found: Found) -> Arc<Handle> {
     handle
 }
 
-/// Takes in what the backends know and no directory speaks of, then gives up what nobody knows.
+/// Takes in sessions that a backend lists and that have no directory, then marks those lost that nobody knows.
 async fn take_in_unknown(shared: &Arc<Shared>, over: &HashSet<SessionId>, missing: Vec<Row>) {
     let mut lists = tokio::task::JoinSet::new();
     for backend in shared.backends.iter().filter(|backend| backend.capabilities().list) {
@@ -280,7 +280,7 @@ async fn take_in_unknown(shared: &Arc<Shared>, over: &HashSet<SessionId>, missin
     }
 }
 
-fn opening_failed(error: tokio::task::JoinError) -> Failure {
+fn opening_failed(error: &tokio::task::JoinError) -> Failure {
     Failure::new(Code::Internal, format!("opening failed: {error}"))
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Shared {
     /// The same in a container.
     pub(crate) inner_hook_command: Option<Vec<String>>,
     pub(crate) ports: Ports,
-    /// Looks at files of others.
+    /// Reads files that may be on a disk that never answers.
     pub(crate) beside: Beside,
     pub(crate) login: Login,
     /// How many sessions each backend is asked for at once.
@@ -132,13 +132,13 @@ impl Shared {
         isolation(ticket, isolated)
     }
 
-    /// What looking at a session and speaking to it needs. Output before now counts as dealt with.
+    /// What observing a session and delivering to it needs, made where it is missing: output before now counts as processed.
     pub(crate) fn observed(&self, handle: &Handle) -> Arc<Observed> {
         let end = || log_end(&self.home.session(&handle.id).join(Home::LOG)).unwrap_or_default();
         Arc::clone(handle.observed_or(|| self.new_observed(handle, end())))
     }
 
-    /// The same, for a session whose output was dealt with up to a place.
+    /// The same, for a session whose output was processed up to an offset.
     pub(crate) fn observed_from(&self, handle: &Handle, processed: Offset) -> Arc<Observed> {
         Arc::clone(handle.observed_or(|| self.new_observed(handle, processed)))
     }

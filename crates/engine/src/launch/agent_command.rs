@@ -1,4 +1,4 @@
-//! What an agent's profile makes of a spec: its command line, its conversation and its variables.
+//! Makes an agent's command line, conversation and variables out of a spec, by the agent's profile.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Where a session runs: where it was told to, or else where it can.
+//! Chooses the backend of a session: the one that its spec names, or else the first that can be used.
 
 use std::sync::Arc;
 

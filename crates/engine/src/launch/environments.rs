@@ -1,4 +1,4 @@
-//! What environments make of a launch.
+//! Has environments rewrite a launch, and prepares them ahead of one.
 
 use std::time::Duration;
 

@@ -25,7 +25,7 @@ impl Task {
         let closed = shared.closed();
         tokio::pin!(closed);
         let mut wait = shared.timeouts.retry.0;
-        // One who answers and hangs up, again and again, is nobody to be asked again at once.
+        // A holder that answers and hangs up again and again is asked after a growing wait.
         let mut hangs_up = self.brief_connections.checked_sub(MAX_BRIEF_CONNECTIONS).map(|times| {
             wait = wait.saturating_mul(1 << times.min(10)).min(shared.timeouts.retry.1);
             Failure::new(Code::Unreachable, "its holder hangs up as soon as it has answered")
@@ -70,7 +70,7 @@ impl Task {
                     }
                 }
             };
-            // What stands still cannot answer, and goes on when somebody lets it.
+            // A paused session cannot answer: ask its backend whether it is paused.
             tokio::select! {
                 () = &mut closed => return self.leave().await,
                 () = shared.ask_paused(&self.handle) => {}
@@ -109,7 +109,7 @@ impl Task {
         }
     }
 
-    /// Whether a session that was found stands still, where no news would tell.
+    /// Asks whether a session that was found is paused, where its backend sends no news of that.
     async fn look_for_pause(&self) {
         let freezer = self.shared.freezer(&self.handle);
         match freezer.map(wharf_backend::Freezer::news) {
@@ -121,7 +121,7 @@ impl Task {
 
     async fn look(&self) -> Result<Adoption> {
         let ticket = self.handle.ticket();
-        // What its holder left is the answer, and costs its backend nothing.
+        // An exit record that the holder left is the answer: the backend need not be asked.
         let backend = self.shared.backend(&ticket.backend)?;
         if let Some(exit) = disk::exit(&self.shared.home.session(&ticket.id))?
             && !backend.seen_running(&ticket)
@@ -190,7 +190,7 @@ impl Task {
         tokio::time::timeout(within, backend.kill(&ticket)).await.map_err(late)?
     }
 
-    /// How a session ended that its place has killed. What it left may take a while to be here.
+    /// Waits for the end of a session that its backend has killed: the exit record may take a while.
     async fn end_of_killed(&self) -> Result<ExitRecord> {
         let until = tokio::time::Instant::now() + 2 * self.shared.timeouts.stop_margin;
         loop {
@@ -222,7 +222,7 @@ impl Task {
         self.refuse(&failure);
     }
 
-    /// Whether its start was taken back by its holder just when this engine began to look for it.
+    /// Whether its holder took its start back while this engine opened: then its ticket is gone.
     fn never_was(&self) -> bool {
         let first = self.handle.session().detail.as_deref() == Some(SEARCHING);
         first && matches!(disk::ticket(&self.shared.home.session(&self.handle.id)), Ok(None))
@@ -236,8 +236,8 @@ impl Task {
         Phase::Leave
     }
 
-    /// Nobody holds it any more, and what is left of it has no terminal: it is ended, or said to be there. There shall be no
-    /// second copy beside it, and nothing that nobody knows of.
+    /// Its holder is gone. Has the backend end what is left of it; where that fails, the exit record says that its processes
+    /// may live on. A restart must not put a second copy beside them.
     async fn lost(&mut self) -> Phase {
         let ticket = self.handle.ticket();
         let mut exit = crate::lifecycle::start_run::record(Reason::Lost, None);
@@ -256,7 +256,7 @@ impl Task {
         self.conclude(exit, false)
     }
 
-    /// Whether nothing of a session whose holder was killed can have hidden from its place.
+    /// Whether the backend is sure to have found every process of a session whose holder was killed.
     async fn all_found(&self) -> bool {
         let (ticket, within) = (self.handle.ticket(), self.shared.timeouts.call);
         let Ok(backend) = self.shared.backend(&ticket.backend) else { return false };

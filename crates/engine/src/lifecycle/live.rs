@@ -75,7 +75,7 @@ impl Task {
             };
             let Some(end) = end else { continue };
             self.handle.links().connection = None;
-            // What is still on its way belongs to this run; the next must not hear of it.
+            // Jobs belong to this run: drop them, so that the next run does not get their results.
             self.jobs = JoinSet::new();
             match end {
                 End::Ended(record) => {
@@ -141,7 +141,7 @@ impl Task {
         None
     }
 
-    /// Tells the silence of whoever holds it, and its end. Nothing is concluded from it.
+    /// Publishes that its holder does not answer, and that it answers again. Nothing is concluded from that.
     fn note_silence(&mut self, silent: Option<&str>) {
         match (silent, self.silent) {
             (Some(why), false) => {
@@ -204,7 +204,7 @@ impl Task {
             return Some(End::Broken);
         }
         if stop.is_kill() {
-            // Whatever the holder answers: one who asks for a kill means it, and the session's place has other means.
+            // A kill is carried out whatever the holder answers: the session's backend has means of its own.
             stop.refused = Some(failure);
             return Some(End::Broken);
         }

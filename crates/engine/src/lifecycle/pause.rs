@@ -12,7 +12,7 @@ use crate::instance::shared::Shared;
 use crate::session::calls::connected;
 use crate::session::handle::Handle;
 
-/// Sessions that stand still.
+/// Pausing sessions, and letting them go on.
 impl Engine {
     /// Makes a session stand still: nothing of it runs until it goes on, is stopped or killed. Messages wait.
     pub async fn pause(&self, key: &str) -> Result<Arc<Session>> {
@@ -55,7 +55,7 @@ impl Shared {
         self.backend(&handle.ticket().backend).ok()?.freezer()
     }
 
-    /// Takes note that a session stands still, or goes on.
+    /// Publishes that a session is paused, or goes on, and has the courier look at waiting messages again.
     pub(crate) fn note_paused(self: &Arc<Self>, handle: &Arc<Handle>, still: bool) {
         let before = handle.session();
         if before.paused == still || before.state.is_over() {
@@ -70,7 +70,7 @@ impl Shared {
         }
     }
 
-    /// Lets a session go on that is to be ended: what stands still hears nothing.
+    /// Lets a paused session go on that is to be ended: a paused process handles no signal.
     pub(crate) async fn unpause_to_end(self: &Arc<Self>, handle: &Arc<Handle>) {
         if !handle.session().paused {
             return;
@@ -86,7 +86,7 @@ impl Shared {
         }
     }
 
-    /// Asks whether a session stands still, where that is only known by asking.
+    /// Asks the backend whether a session is paused.
     pub(crate) async fn ask_paused(self: &Arc<Self>, handle: &Arc<Handle>) {
         let Some(freezer) = self.freezer(handle) else { return };
         let ticket = handle.ticket();
@@ -97,7 +97,7 @@ impl Shared {
     }
 }
 
-/// Hears of sessions that somebody else made stand still, for as long as the engine is open.
+/// Follows the backend's news of sessions that somebody else paused, until the engine closes.
 pub(crate) fn follow_freezer_news(shared: &Arc<Shared>, backend: &Arc<dyn Backend>) {
     let Some(mut news) = backend.freezer().and_then(Freezer::news) else { return };
     let (name, tasks) = (backend.name(), shared.tasks.clone());

@@ -11,8 +11,8 @@ use crate::session::requests::Command;
 use crate::session::task::{Phase, RunStart, Task};
 
 impl Task {
-    /// A run is over: decides whether there is another. `failed_start` says that the end is an older one, and
-    /// that a start after it has failed.
+    /// Decides after the end of a run whether there is another. `failed_start`: the end is that of an older run, and the start
+    /// after it has failed.
     pub(crate) fn conclude(&mut self, exit: ExitRecord, failed_start: bool) -> Phase {
         if !self.restarters.is_empty() {
             self.answer_stops(&exit);

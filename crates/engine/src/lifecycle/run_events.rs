@@ -1,4 +1,4 @@
-//! What befalls a run and does not end it, as events: its command is stopped, or something of it is killed for want of memory.
+//! Adds events for what happens to a run without ending it: its command is suspended, or the kernel kills one of its processes for want of memory.
 
 use serde_json::{Value, json};
 use wharf_backend::Status;
@@ -7,7 +7,7 @@ use wharf_model::{Event, Home};
 use crate::observe::event_log::EventReader;
 use crate::session::task::Task;
 
-/// What was told of a run.
+/// Which events of a run were added already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ReportedEvents {
     suspended: bool,
@@ -15,7 +15,7 @@ pub(crate) struct ReportedEvents {
 }
 
 impl Task {
-    /// What an engine before this one has told of a run that was found again.
+    /// Reads which events an engine before this one has added for a run that was found again.
     pub(crate) async fn already_reported(&self, found: bool, status: Status) -> ReportedEvents {
         let file = self.shared.home.session(&self.handle.id).join(Home::EVENTS);
         if !found || !(status.suspended || status.oom_kills > 0) || !file.exists() {
@@ -36,7 +36,7 @@ impl Task {
         }
     }
 
-    /// Tells what is new.
+    /// Adds events for what is new in a status.
     pub(crate) fn report_run_events(&mut self, status: &Status) {
         let run = self.handle.session().run;
         if status.oom_kills > self.reported.oom_kills {
@@ -44,7 +44,7 @@ impl Task {
             self.shared.add_engine_event(&self.handle, "oom", data);
             self.reported.oom_kills = status.oom_kills;
         }
-        // What is over is neither.
+        // A command that has ended is neither suspended nor resumed.
         if status.suspended != self.reported.suspended && status.exit.is_none() {
             let (kind, from) =
                 if status.suspended { ("suspended", None) } else { ("resumed", Some("suspended")) };
@@ -55,7 +55,7 @@ impl Task {
 }
 
 impl ReportedEvents {
-    /// What is told once this event is, too.
+    /// What was reported once this event is counted.
     fn after(self, event: &Event, run: u32) -> Self {
         if event.source != "engine" || event.data.get("run").and_then(Value::as_u64) != Some(run.into()) {
             return self;

@@ -29,7 +29,7 @@ impl Task {
                 let prompt = first_message(&ticket.spec);
                 let (phase, answer) = match self.try_start(ticket).await {
                     Ok(connection) => (Phase::Live(connection, false), Ok(())),
-                    // Whatever the failure says: it may have happened, and only the answer was lost.
+                    // The command may run although the start failed: only the answer may have been lost.
                     Err(failure) => (self.resolve_failed_start(displaced.as_ref()).await, Err(failure)),
                 };
                 if answer.is_ok() {
@@ -170,7 +170,7 @@ impl Task {
         }
     }
 
-    /// Makes the ticket of another run out of that of the last.
+    /// Makes the ticket of the next run out of that of the last.
     async fn next_ticket(&self, ticket: &mut Ticket, repin: bool) -> Result<()> {
         OutputCopy::reopen(&self.shared, &self.handle)?;
         if repin {
@@ -209,7 +209,7 @@ impl Task {
         Ok(connection)
     }
 
-    /// Everything decided. A dev shell may take minutes to build: a stop ends that, and so does the engine's end.
+    /// The launch. Building a dev shell may take minutes: a stop ends that, and so does closing the engine.
     async fn prepared(&mut self, ticket: Ticket) -> Result<Launch> {
         let shared = Arc::clone(&self.shared);
         let needs_environment = shared.needs_environment(&ticket.spec);
@@ -289,7 +289,8 @@ impl Task {
         self.shared.remember(&self.handle, self.attempts);
     }
 
-    /// Has the session looked at where there is need: its output is dealt with up to `processed`, or up to now.
+    /// Begins to observe the session where there is need: an agent by its observer at once, any other terminal by the output
+    /// watch. Its output counts as processed up to `processed`, or up to now.
     pub(crate) fn start_observing(&mut self, processed: Option<Offset>) {
         let (shared, handle) = (&self.shared, &self.handle);
         let (ticket, dir) = (handle.ticket(), shared.home.session(&handle.id));
@@ -314,7 +315,8 @@ impl Task {
         }
     }
 
-    /// A first start failed or took too long. It may have happened: what can be seen to run is ended, what cannot is kept.
+    /// Decides what a first start that failed or took too long has left. The command may run: ends it where it can be found,
+    /// keeps the session where that cannot be told.
     async fn resolve_failed_start(&mut self, displaced: Option<&SessionId>) -> Phase {
         let dir = self.shared.home.session(&self.handle.id);
         let Ok(Some(ticket)) = disk::ticket(&dir) else {

@@ -20,7 +20,7 @@ use crate::session::handle::Handle;
 
 /// The largest event that is taken.
 const MAX_EVENT_LEN: usize = 16 << 20;
-/// How much of what was told may wait until the session is looked at.
+/// How many told states may wait for the observer.
 const MAX_AGENT_EVENTS: usize = 256;
 
 /// The events of a session, one after the other.
@@ -238,7 +238,7 @@ impl Shared {
 }
 
 impl Observed {
-    /// Has the stream begin with the session's own beginning, and, where it is over, hold its end.
+    /// Adds `session.created` where there is no event yet, and `exit` where the session is over and its task is gone.
     pub(crate) fn ensure_first_and_last_event(&self, handle: &Handle) {
         let Ok(last) = self.events.last() else { return };
         let session = handle.session();
@@ -246,7 +246,7 @@ impl Observed {
             let data = json!({ "name": session.name, "run": session.run, "created": session.created });
             self.add_event("engine", "session.created", data);
         }
-        // Who still looks after it tells its end.
+        // While the session has a task, that task adds the end.
         if let Some(exit) = session.exit.as_ref().filter(|_| session.state.is_over() && !handle.has_task())
             && let Err(failure) = self.events.end(self.processed(), exit)
         {

@@ -1,4 +1,10 @@
 //! What is seen of a session: its screen, its state, its events.
+//!
+//! [`Observed`](observed::Observed) holds what observing one session needs: its profile, its events, its queue of messages and
+//! what was [`Seen`](seen::Seen) last. It is made when somebody first needs it. The [`observer`] is a task: it reads the
+//! session's output behind its log, feeds the screen, answers the terminal's queries, has the [`judge`] weigh what every source
+//! claims about the state, and publishes the result. It goes to sleep when nobody looks and nothing happens; the
+//! [`output_watch`] wakes it. [`screen`] and [`events`] are what callers ask.
 
 pub(crate) mod agent_record;
 pub(crate) mod event_log;
@@ -10,7 +16,6 @@ pub(crate) mod observer;
 pub(crate) mod output_watch;
 pub(crate) mod profiles;
 pub(crate) mod prompt;
-pub(crate) mod request;
 pub(crate) mod screen;
 pub(crate) mod seen;
 pub(crate) mod signals;

@@ -1,4 +1,4 @@
-//! Holds what watching one session needs: its profile, queue, events, and the tasks at work.
+//! Holds what observing one session and delivering to it needs: profile, events, queue, and its two helper tasks.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,17 +19,14 @@ use crate::instance::shared::{Shared, now};
 use crate::observe::event_log::Events;
 use crate::observe::judge::SourceClaim;
 use crate::observe::observer;
-use crate::observe::request::Request;
 use crate::observe::seen::Seen;
 use crate::session::handle::Handle;
-
-/// How many requests may wait for an observer.
-const MAX_QUEUED_REQUESTS: usize = 32;
+use crate::session::requests::{MAX_QUEUED_REQUESTS, ObserverRequest};
 
 /// How long a turn may take to show after its message was taken.
 const EXPECTED_TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What looking at one session and speaking to it needs.
+/// What observing one session and delivering to it needs. It lives as long as the session's entry; its tasks come and go.
 pub(crate) struct Observed {
     profile: Mutex<Arc<Profile>>,
     budget: Mutex<Arc<Budget>>,
@@ -38,24 +35,25 @@ pub(crate) struct Observed {
     queue: Mutex<Option<Queue>>,
     /// Grows with every change of a receipt.
     pub(crate) receipts: watch::Sender<u64>,
-    /// Held by whoever types for somebody else: a message, an answer, an interrupt.
+    /// Held across awaits, on purpose: the turn to type. A message, an answer or an interrupt is several keys and looks, and
+    /// nobody else's may come between them.
     pub(crate) input_lock: tokio::sync::Mutex<()>,
-    /// Reads of what the agent writes down by itself.
+    /// Reads of the record that the agent keeps in files of its own.
     pub(crate) record_reads: Beside,
     /// The turn to read all of the log.
     pub(crate) whole_reads: Arc<Semaphore>,
-    /// The latest sight; absent until the first, and while the observer sleeps.
+    /// What was seen last; absent until the first look, and while the observer sleeps.
     pub(crate) seen: watch::Sender<Option<Arc<Seen>>>,
-    /// Why there is no sight of it, where its log cannot be read: whoever waits for one need not.
+    /// Why its log cannot be read, if so: whoever waits to see something stops waiting.
     pub(crate) unreadable: watch::Sender<Option<Failure>>,
     /// How many need the screen now.
     pub(crate) watchers: watch::Sender<usize>,
-    /// What the agent itself said last, until the observer has heard it.
+    /// States that hooks and programs told, until the observer takes them.
     pub(crate) agent_events: Mutex<Vec<AgentEvent>>,
     pub(crate) wake: Notify,
     /// The prompt that the agent itself said began its turn, and when.
     pub(crate) prompt: Mutex<Option<(Millis, String)>>,
-    /// Whether the agent's hooks speak to us.
+    /// Whether the agent's hooks have called us.
     pub(crate) has_hooks: AtomicBool,
     /// Until when a turn is expected that a message has begun and that does not show yet.
     turn_expected: Mutex<Option<Instant>>,
@@ -65,14 +63,14 @@ pub(crate) struct Observed {
     pub(crate) main_prompt: Mutex<Option<String>>,
     /// The dialogs of its start that were answered: the run, and the question's name.
     pub(crate) answered_startup: Mutex<Vec<(u32, String)>>,
-    /// When we last typed, to tell it from what others type.
+    /// When the engine itself last typed: later input is somebody else's.
     pub(crate) own_input: Mutex<Millis>,
-    /// Everything before this place in the log was dealt with: answered, and made into events.
+    /// Output before this offset was processed: its queries answered, its signals made into events.
     processed: AtomicU64,
     workers: Mutex<Workers>,
 }
 
-/// What the agent itself said.
+/// What a hook or a program of the session told about its state.
 pub(crate) struct AgentEvent {
     pub(crate) kind: String,
     pub(crate) state: Option<State>,
@@ -95,11 +93,11 @@ impl AgentEvent {
 
 #[derive(Default)]
 struct Workers {
-    observer: Option<mpsc::Sender<Request>>,
+    observer: Option<mpsc::Sender<ObserverRequest>>,
     courier: bool,
 }
 
-/// Keeps a session's screen in being for as long as it lives.
+/// Keeps a session's observer awake while it lives.
 pub(crate) struct AwakeGuard(Arc<Observed>);
 
 impl Drop for AwakeGuard {
@@ -154,7 +152,7 @@ impl Observed {
         Arc::clone(&lock(&self.budget))
     }
 
-    /// Everything before this was dealt with.
+    /// Output before this offset was processed.
     pub(crate) fn processed(&self) -> Offset {
         Offset(self.processed.load(Ordering::Acquire))
     }
@@ -163,7 +161,7 @@ impl Observed {
         self.processed.fetch_max(offset.0, Ordering::AcqRel);
     }
 
-    /// Has the session attended for as long as the guard lives.
+    /// Starts the observer, and keeps it awake while the guard lives.
     pub(crate) fn keep_observer_awake(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -175,12 +173,12 @@ impl Observed {
         guard
     }
 
-    /// Starts the observer where there is none. Returns the way to it.
+    /// Starts the observer where there is none. Returns where to send it requests.
     pub(crate) fn ensure_observer(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
         handle: &Arc<Handle>,
-    ) -> mpsc::Sender<Request> {
+    ) -> mpsc::Sender<ObserverRequest> {
         let mut workers = self.workers();
         if let Some(observer) = workers.observer.as_ref().filter(|sender| !sender.is_closed()) {
             return observer.clone();
@@ -196,8 +194,8 @@ impl Observed {
         self.workers().observer.as_ref().is_some_and(|sender| !sender.is_closed())
     }
 
-    /// Lets the observer go, unless somebody needs it now.
-    pub(crate) fn release_observer(&self, requests: &mut mpsc::Receiver<Request>) -> bool {
+    /// Lets the observer end, unless somebody needs it now: false then.
+    pub(crate) fn release_observer(&self, requests: &mut mpsc::Receiver<ObserverRequest>) -> bool {
         let mut workers = self.workers();
         if *self.watchers.borrow() > 0 || !requests.is_empty() || !lock(&self.agent_events).is_empty() {
             return false;
@@ -214,7 +212,7 @@ impl Observed {
         }
     }
 
-    /// Lets the courier go, unless there is a message for it.
+    /// Lets the courier end, unless a message waits: false then.
     pub(crate) fn release_courier(&self) -> bool {
         let mut workers = self.workers();
         let more = self.with_queue(|queue| Ok(queue.first().is_some())).unwrap_or(false);
@@ -222,7 +220,7 @@ impl Observed {
         !more
     }
 
-    /// Lets the courier go though messages wait: the engine is closing, or a fault came in between.
+    /// Lets the courier end although messages wait: the engine is closing, or the queue cannot be read.
     pub(crate) fn leave_courier(&self) {
         self.workers().courier = false;
     }
@@ -280,13 +278,13 @@ impl Observed {
         }
     }
 
-    /// Whether somebody still makes events of what the session did.
+    /// Whether observer or courier may still add events.
     pub(crate) fn has_workers(&self) -> bool {
         let workers = self.workers();
         workers.courier || workers.observer.as_ref().is_some_and(|sender| !sender.is_closed())
     }
 
-    /// We have typed: what was typed until now is not somebody else's.
+    /// Notes that the engine itself has just typed: input until now is not somebody else's.
     pub(crate) fn note_own_input(&self) {
         *lock(&self.own_input) = now();
     }

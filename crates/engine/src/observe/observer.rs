@@ -21,11 +21,11 @@ use crate::observe::judge::Judge;
 use crate::observe::observed::Observed;
 use crate::observe::observer::terminal_replies::PendingReplies;
 use crate::observe::prompt::Prompt;
-use crate::observe::request::Request;
 use crate::observe::seen::Foreground;
 use crate::observe::view::View;
 use crate::output::read::{FollowedOutput, log_end};
 use crate::session::handle::Handle;
+use crate::session::requests::ObserverRequest;
 
 /// How long after the last output an agent's observer that nobody needs goes to sleep.
 const AGENT_SLEEP_DELAY: Duration = Duration::from_secs(20);
@@ -59,7 +59,7 @@ pub(crate) fn spawn(
     shared: &Arc<Shared>,
     handle: &Arc<Handle>,
     observed: &Arc<Observed>,
-    requests: mpsc::Receiver<Request>,
+    requests: mpsc::Receiver<ObserverRequest>,
 ) {
     let (shared, handle, observed) = (Arc::clone(shared), Arc::clone(handle), Arc::clone(observed));
     observed.unreadable.send_replace(None);
@@ -71,7 +71,7 @@ pub(crate) fn spawn(
         if let Err(panic) = CatchPanic::new(observer.run(requests)).await {
             tracing::error!(session = %id, panic, "a session's observer failed");
         }
-        // Nobody shall act on what is not looked at any more.
+        // Nobody may act on a screen that is out of date.
         observed.seen.send_replace(None);
         if !handle.is_over() && !shared.is_closing() {
             let agent = observed.profile().attend;
@@ -83,7 +83,7 @@ pub(crate) fn spawn(
                     () = tokio::time::sleep(LOG_RETRY_INTERVAL) => {}
                 }
             }
-            // What came between the last look and the watch would wake nobody.
+            // Output that came after the last look and before the watch wakes nobody: look once more.
             let end = log_end(&shared.home.session(&id).join(Home::LOG)).unwrap_or_default();
             if end > observed.processed() || *observed.watchers.borrow() > 0 {
                 observed.ensure_observer(&shared, &handle);
@@ -99,7 +99,7 @@ struct Observer {
     observed: Arc<Observed>,
     dir: PathBuf,
     tty: bool,
-    /// Whether the questions of applications are ours to answer.
+    /// Whether this engine answers the terminal's queries.
     answers: bool,
     judge: Judge,
     connection: Option<Arc<dyn Connection>>,
@@ -107,7 +107,7 @@ struct Observer {
     foreground: Option<Foreground>,
     /// Whether it was seen to wait for input.
     has_read: bool,
-    /// Whether a child of it has had the terminal since the last prompt.
+    /// Whether a child of the command owned the terminal since the last prompt.
     terminal_was_lent: bool,
     /// When something was last printed.
     last_output: Instant,
@@ -119,7 +119,7 @@ struct Observer {
     published: bool,
     /// Whether a turn showed since the last look, however short it was.
     turn_seen: bool,
-    /// What the terminal has been asked and has not answered.
+    /// Answers to the terminal's queries that were not typed yet.
     pending_replies: Option<PendingReplies>,
     /// What the agent writes down by itself.
     record: Option<Record>,
@@ -163,7 +163,7 @@ impl Observer {
         }
     }
 
-    async fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+    async fn run(mut self, mut requests: mpsc::Receiver<ObserverRequest>) {
         let shared = Arc::clone(&self.shared);
         let closed = shared.closed();
         tokio::pin!(closed);
@@ -283,7 +283,7 @@ impl Observer {
         }
     }
 
-    /// When it may go, where nobody needs it.
+    /// When it may go to sleep, where nobody needs it.
     fn sleep_at(&self) -> Instant {
         if self.observed.profile().attend {
             self.last_output + AGENT_SLEEP_DELAY
@@ -362,7 +362,7 @@ impl Observer {
         }
     }
 
-    /// Takes in what is in the log by now: whoever asks sees all that was printed before.
+    /// Reads what is in the log by now, so that whoever asks sees all that was printed before.
     async fn catch_up(&mut self, view: &mut View, output: &mut FollowedOutput) {
         let end = log_end(&self.dir.join(Home::LOG)).unwrap_or_default();
         let until = tokio::time::Instant::now() + CATCH_UP_TIMEOUT;
@@ -387,12 +387,14 @@ impl Observer {
         }
     }
 
-    fn answer(view: &mut View, request: Request) {
+    fn answer(view: &mut View, request: ObserverRequest) {
         // Whoever went away wants no answer.
         match request {
-            Request::Capture(what, format, reply) => drop(reply.send(view.screen.capture(what, format))),
-            Request::Since(cursor, reply) => drop(reply.send(view.since(cursor.as_deref()))),
-            Request::Repaint(reply) => drop(reply.send((view.screen.repaint(), view.offset))),
+            ObserverRequest::Capture(what, format, reply) => {
+                drop(reply.send(view.screen.capture(what, format)));
+            }
+            ObserverRequest::Since(cursor, reply) => drop(reply.send(view.since(cursor.as_deref()))),
+            ObserverRequest::Repaint(reply) => drop(reply.send((view.screen.repaint(), view.offset))),
         }
     }
 }

@@ -10,9 +10,9 @@ use wharf_screen::{Format, What};
 use crate::Result;
 use crate::deliver::typing::Typist;
 use crate::instance::engine::Engine;
-use crate::observe::request::Request;
 use crate::observe::view::{ScreenChanges, View};
 use crate::session::handle::Handle;
+use crate::session::requests::ObserverRequest;
 
 /// How long `show` waits for a first sight of a session that nobody attended until then.
 const GLANCE_TIMEOUT: Duration = Duration::from_millis(400);
@@ -53,7 +53,7 @@ impl Engine {
     pub async fn capture(&self, key: &str, what: What, format: Format) -> Result<String> {
         let handle = self.handle(key).await?;
         if what == What::Screen && !handle.is_over() {
-            return self.request(&handle, |reply| Request::Capture(what, format, reply)).await;
+            return self.request(&handle, |reply| ObserverRequest::Capture(what, format, reply)).await;
         }
         let view = self.everything(&handle).await?;
         Ok(view.screen.capture(what, format))
@@ -67,7 +67,7 @@ impl Engine {
             let mut view = self.everything(&handle).await?;
             return Ok(view.since(cursor.as_deref()));
         }
-        self.request(&handle, |reply| Request::Since(cursor, reply)).await
+        self.request(&handle, |reply| ObserverRequest::Since(cursor, reply)).await
     }
 
     /// Waits for a change of the screen, at most this long, and returns what changed.
@@ -101,7 +101,7 @@ impl Engine {
             let view = self.everything(&handle).await?;
             return Ok((view.screen.repaint(), view.offset));
         }
-        self.request(&handle, Request::Repaint).await
+        self.request(&handle, ObserverRequest::Repaint).await
     }
 
     /// What every source says of the state, and which rule decided.
@@ -183,7 +183,7 @@ impl Engine {
     async fn request<T>(
         &self,
         handle: &Arc<Handle>,
-        ask: impl FnOnce(oneshot::Sender<T>) -> Request,
+        ask: impl FnOnce(oneshot::Sender<T>) -> ObserverRequest,
     ) -> Result<T> {
         let observed = self.shared.observed(handle);
         let _awake = observed.keep_observer_awake(&self.shared, handle);

@@ -140,7 +140,7 @@ impl OutputCopy {
         let mut copy = Copier { shared: Arc::clone(shared), handle: Arc::clone(handle), path, record };
         let done = shared.tasks.spawn(async move {
             tokio::select! {
-                // Dropped counts as said.
+                // Dropping the sender ends the copy, too.
                 _ = stopped => {}
                 () = copy.run() => {}
             }

@@ -38,7 +38,7 @@ pub(crate) struct LogOutput {
     ready: VecDeque<OutputChunk>,
     /// Absent while it is being read.
     log: Option<LogFiles>,
-    /// A read that was begun is gone on with, though whoever waited for it turned to something else.
+    /// The read that is under way. It is kept when `next` is cancelled, so that no output is lost.
     reading: Option<JoinHandle<Read>>,
 }
 

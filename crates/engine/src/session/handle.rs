@@ -11,7 +11,7 @@ use wharf_model::{Session, SessionId, Ticket};
 use crate::observe::observed::Observed;
 use crate::session::requests::Command;
 
-/// How long the last things of a session that is over may take, and how often it is looked whether they are done.
+/// How long the task of a session that is over may take for its last steps, and how often that is checked.
 const TASK_END_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -25,7 +25,7 @@ pub(crate) struct Handle {
     links: Mutex<Links>,
     /// Held while the session's small files are read and written again; never across an await.
     disk: Mutex<()>,
-    /// What looking and speaking needs; absent until somebody does.
+    /// What observing and delivering needs; absent until somebody asks for it.
     observed: OnceLock<Arc<Observed>>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Links {
     pub(crate) commands: Option<mpsc::Sender<Command>>,
 }
 
-/// Whether a session can be counted on.
+/// Whether a session exists yet, or still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stage {
@@ -115,7 +115,7 @@ impl Handle {
         }
     }
 
-    /// Moves on, and wakes those who wait for that.
+    /// Sets the stage, and wakes those who wait for it.
     pub(crate) fn set_stage(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Release);
         self.session.send_modify(|_| ());
@@ -130,7 +130,7 @@ impl Handle {
         self.links().commands.is_some()
     }
 
-    /// Waits, not for long, until no task looks after it any more: one whose session is over has its last things to do.
+    /// Waits until its task has ended, at most ten seconds: the task of a session that is over still frees ports and secrets.
     pub(crate) async fn wait_for_task_end(&self) {
         let until = tokio::time::Instant::now() + TASK_END_TIMEOUT;
         while self.has_task() && tokio::time::Instant::now() < until {

@@ -1,4 +1,9 @@
-//! One session in memory: its entry, its task, what is asked of both, and the calls that need nothing but its connection.
+//! One session: the handle that callers have, the entry in memory, the task that owns what happens to it.
+//!
+//! A [`SessionHandle`](session_handle::SessionHandle) is what a program that embeds the engine holds: an id, and a method for
+//! each operation. The [`Handle`](handle::Handle) is the registry's entry: the published snapshot, the ticket, and the links to
+//! connection and task. The [`Task`](task::Task) alone changes what happens to the session; [`requests`] has all that it and
+//! the observer can be asked. What needs only the connection goes past the task: [`calls`], [`files`], [`published_ports`].
 
 pub(crate) mod calls;
 pub(crate) mod edit;

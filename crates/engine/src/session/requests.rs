@@ -1,13 +1,19 @@
-//! Defines the messages to a session's task: stop, restart, copy output.
+//! Defines all that a session's task and its observer can be asked, and who is answered.
+//!
+//! Callers send a [`Command`] to the task of a session and an [`ObserverRequest`] to its observer, each over a bounded channel and
+//! with a `oneshot` for the answer. Where the other end goes away, the answer's sender is dropped, and the caller finds the session
+//! as it is then.
 
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use wharf_model::{ExitRecord, Failure, Reason, Text};
+use wharf_model::{ExitRecord, Failure, Offset, Reason, Text};
+use wharf_screen::{Format, What};
 
 use crate::Result;
+use crate::observe::view::ScreenChanges;
 
-/// How many messages may wait for a session's task. A sender past it waits: the task never does for long.
+/// How many commands may wait for a session's task. A sender past it waits: the task takes them without waiting for anything long.
 pub(crate) const MAX_QUEUED_COMMANDS: usize = 8;
 
 /// What is asked of a session's task.
@@ -44,4 +50,17 @@ impl StopRequest {
     pub(crate) fn is_kill(&self) -> bool {
         self.grace.is_zero()
     }
+}
+
+/// How many requests may wait for an observer. A sender past it waits.
+pub(crate) const MAX_QUEUED_REQUESTS: usize = 32;
+
+/// What is asked of an observer, each with the way to answer.
+pub(crate) enum ObserverRequest {
+    /// The screen as text.
+    Capture(What, Format, oneshot::Sender<String>),
+    /// What changed on it.
+    Since(Option<String>, oneshot::Sender<ScreenChanges>),
+    /// What paints it on another terminal, and where in the log to go on from.
+    Repaint(oneshot::Sender<(Vec<u8>, Offset)>),
 }

@@ -31,7 +31,7 @@ pub(crate) enum Phase {
     BackOff(Box<ExitRecord>),
     /// It is over.
     Over(Box<ExitRecord>, State),
-    /// There is nothing more to do here.
+    /// The task ends.
     Leave,
 }
 
@@ -51,11 +51,11 @@ pub(crate) struct Task {
     pub(crate) commands: mpsc::Receiver<Command>,
     /// Restarts in a row.
     pub(crate) attempts: u32,
-    /// Connections in a row that broke as soon as they were there.
+    /// Connections in a row that broke within seconds.
     pub(crate) brief_connections: u32,
     /// Whether somebody asked for the end of this run.
     pub(crate) end_requested: bool,
-    /// Whether its holder was asked something and does not answer.
+    /// Whether its holder was asked something and has not answered.
     pub(crate) silent: bool,
     /// What the session's events tell of this run already.
     pub(crate) reported: ReportedEvents,
@@ -70,7 +70,7 @@ pub(crate) struct Task {
     pub(crate) pipe: Option<OutputCopy>,
 }
 
-/// What a job of a live session brought.
+/// What a job beside a live session's task brought back.
 pub(crate) enum JobResult {
     Stopped(u64, Result<ExitRecord>),
     Stats(Option<Stats>),
@@ -186,7 +186,7 @@ impl Task {
         self.job
     }
 
-    /// Tells everybody who waits for the end how it was.
+    /// Sends the exit record to everybody whose stop waits for it.
     pub(crate) fn answer_stops(&mut self, exit: &ExitRecord) {
         self.reply_to_stops(&Ok(exit.clone()));
     }
@@ -199,7 +199,7 @@ impl Task {
         }
     }
 
-    /// Tells everybody who waits for an end or another run that there is none now.
+    /// Tells everybody who waits for a stop or a restart that it failed.
     pub(crate) fn refuse(&mut self, failure: &Failure) {
         self.reply_to_stops(&Err(failure.clone()));
         for restarter in self.restarters.drain(..) {

@@ -1,4 +1,4 @@
-//! What is heard of an agent: from its terminal, its stream, its record and itself.
+//! Takes in what an agent tells: by its terminal, its stream of JSON, its own record, its hooks.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -104,7 +104,7 @@ impl Observer {
         signals::event(signal)
     }
 
-    /// Takes what the agent itself said.
+    /// Takes the states that hooks and programs told since the last look.
     pub(super) fn take_agent_events(&mut self) {
         for event in std::mem::take(&mut *lock(&self.observed.agent_events)) {
             if let Some(claim) = event.claim() {

@@ -1,4 +1,4 @@
-//! What is made of all that was seen and heard: a state, with its reasons.
+//! Looks at the screen, has the judge decide the state, and publishes both with the reasons.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

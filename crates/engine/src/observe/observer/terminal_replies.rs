@@ -1,4 +1,4 @@
-//! Answering what programs ask their terminal, as long as whoever asked is there.
+//! Types the answers to a program's terminal queries, as long as the program that asked is still there.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ impl PendingReplies {
 }
 
 impl Observer {
-    /// Takes what was asked, and what was printed since.
+    /// Keeps the answers to new queries, and whether something was printed since.
     pub(super) fn collect_replies(&mut self, fed: &FeedResult) {
         let alone = self.status.typists == 0 && self.tty && self.answers;
         if !fed.replies.is_empty() && alone {
