@@ -64,11 +64,18 @@ struct Plain(std::process::Child);
 
 impl Plain {
     fn start() -> Self {
-        let root = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()) == 0;
+        let root = std::os::unix::fs::MetadataExt::uid(
+            &std::fs::metadata("/proc/self").expect("this process is there"),
+        ) == 0;
         let without: &[&str] =
             if root { &["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"] } else { &[] };
         let words = [without, &["sleep", "600"]].concat();
-        let plain = Self(std::process::Command::new(words[0]).args(&words[1..]).spawn().unwrap());
+        let plain = Self(
+            std::process::Command::new(words[0])
+                .args(&words[1..])
+                .spawn()
+                .expect("setpriv and sleep are there"),
+        );
         let asleep = || std::fs::read_to_string(plain.file("comm")).is_ok_and(|name| name == "sleep\n");
         let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while !asleep() {
