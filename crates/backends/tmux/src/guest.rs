@@ -19,6 +19,10 @@ use crate::target::Target;
 const FORMAT: &str = "#{pane_id} #{window_index} #{pane_index} #{window_active} #{pane_active} #{pane_dead} \
     #{pane_pipe} #{pane_pid} #{pane_width} #{pane_height} #{pane_tty} #{session_name}";
 
+/// What is asked of a pane's screen. Cursors of the screen that is shown, and of the main one where the alternate one is.
+const SCREEN_FORMAT: &str = "#{pane_height} #{cursor_x} #{cursor_y} #{cursor_flag} #{alternate_on} \
+    #{alternate_saved_x} #{alternate_saved_y}";
+
 /// The user's own server.
 pub(crate) struct Foreign {
     program: PathBuf,
@@ -109,8 +113,24 @@ impl Foreign {
 
     /// What stands on a pane's screen, as output that would draw it.
     pub(crate) async fn screen(&self, pane: &Pane) -> Result<Text> {
-        let shown = self.ask(&["capture-pane", "-p", "-e", "-t", &pane.id]).await?;
-        Ok(shown.trim_end_matches('\n').replace('\n', "\r\n").into())
+        let capture = ["capture-pane", "-p", "-e", "-t", &pane.id];
+        // In one go, so that no output of the pane comes between the cursor and the rows.
+        let args = [
+            &["display-message", "-p", "-t", &pane.id, SCREEN_FORMAT, ";"][..],
+            &capture,
+            &[";"],
+            &capture,
+            // The rows of the main screen, while the alternate one is shown; nothing else.
+            &["-a", "-q"],
+        ];
+        let told = self.ask(&args.concat()).await?;
+        let output = drawn(&told).ok_or_else(|| {
+            Failure::new(
+                Code::Unreachable,
+                format!("tmux does not tell where pane {} has its cursor", pane.id),
+            )
+        })?;
+        Ok(output.into())
     }
 
     /// Has tmux bring a pane's output and input to a door.
@@ -143,6 +163,35 @@ impl Pane {
     }
 }
 
+/// The output that draws what tmux told of a screen: the line of `SCREEN_FORMAT`, the rows that are shown, and those of the main
+/// screen.
+fn drawn(told: &str) -> Option<String> {
+    let (first, rows) = told.split_once('\n')?;
+    let numbers: Vec<u32> = first.split(' ').map(str::parse).collect::<std::result::Result<_, _>>().ok()?;
+    let [height, x, y, visible, alternate, main_x, main_y] = numbers[..] else { return None };
+    let rows: Vec<&str> = rows.lines().collect();
+    let (shown, main) = rows.split_at_checked(height as usize)?;
+    let mut output = String::new();
+    if alternate == 1 {
+        output.push_str(&page(main, main_x, main_y));
+        // Which keeps that cursor for the way back, and shows an empty screen.
+        output.push_str("\x1b[?1049h\x1b[H");
+    }
+    output.push_str(&page(shown, x, y));
+    if visible == 0 {
+        output.push_str("\x1b[?25l");
+    }
+    Some(output)
+}
+
+/// The output that draws rows from the top of an empty screen, and leaves the cursor at this column and row, from 0.
+fn page(rows: &[&str], x: u32, y: u32) -> String {
+    let used = rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
+    // In column and row from 1. The last row's colours are none of what comes after it.
+    let place = format!("\x1b[m\x1b[{};{}H", y.saturating_add(1), x.saturating_add(1));
+    rows[..used].join("\r\n") + &place
+}
+
 /// A path as a word that neither tmux nor the shell it runs finds anything in but digits.
 fn spelled(path: &Path) -> String {
     let bytes = path.as_os_str().as_bytes();
@@ -162,6 +211,24 @@ mod tests {
         assert_eq!((pane.size, pane.session.as_str()), (Size { cols: 120, rows: 40 }, "a name with spaces"));
         assert_eq!(Pane::parse("%7 2 1 1 1 0"), None);
         assert_eq!(Pane::parse(""), None);
+    }
+
+    #[test]
+    fn a_screen_is_drawn_with_its_cursor() {
+        let nothing_saved = u32::MAX;
+        for (told, output) in [
+            ("3 2 0 1 0 X X\n$\n\n\n\n", "$\x1b[m\x1b[1;3H"),
+            // Rows above the last one stay where they are, and so does a cursor below it.
+            ("4 0 3 1 0 X X\n\na\n\n\n\n", "\r\na\x1b[m\x1b[4;1H"),
+            ("2 0 0 0 0 X X\n\n\n\n", "\x1b[m\x1b[1;1H\x1b[?25l"),
+            ("2 1 1 1 1 2 0\nA\nB\n$ x\n\n", "$ x\x1b[m\x1b[1;3H\x1b[?1049h\x1b[HA\r\nB\x1b[m\x1b[2;2H"),
+        ] {
+            let told = told.replace('X', &nothing_saved.to_string());
+            assert_eq!(drawn(&told).as_deref(), Some(output), "{told:?}");
+        }
+        for odd in ["", "2 0 0 1 0 0 0\n\n", "2 0 0 1\n\n\n", "   \n"] {
+            assert_eq!(drawn(odd), None, "{odd:?}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::process::Command;
 use wharf_backend::conformance::{CASE_TIMEOUT, until, within};
 use wharf_backend::{Adoption, Backend, Launch};
 use wharf_model::{Code, Reason, Size, Text};
+use wharf_screen::Screen;
 
 use crate::support::{Instance, Process, Session};
 
@@ -98,6 +99,70 @@ async fn a_pane_is_watched_and_typed_at_and_let_go() {
     again.type_in("\x04").await;
     let record = again.ended().await;
     assert_eq!(record.reason, Reason::Exited, "{record:?}");
+}
+
+/// The screen that this output makes.
+fn screen_of(output: &[u8], size: Size) -> Screen {
+    let mut screen = Screen::new(size, 0);
+    let _ = screen.feed(output);
+    screen
+}
+
+/// What is drawn before a pane is taken in, where its cursor stands then (column and row), and what is printed at the end.
+const DRAWN: [(&str, &str, &str, &str); 5] = [
+    ("prompt", "printf 'this is it\\r\\nname: '", "6 1", ""),
+    // Above rows with text, and under empty ones.
+    ("above", "printf 'this is it\\033[3;5Hx\\033[9;1Hlow\\033[5;8H'", "7 4", ""),
+    ("below", "printf 'this is it\\033[31m red\\033[18;31H'", "30 17", ""),
+    ("hidden", "printf '\\033[?25lthis is it\\033[2;2H'", "1 1", ""),
+    (
+        "alternate",
+        "printf '\\r\\nthis was it\\r\\n$ '; printf '\\033[?1049h\\033[2;1Hthis is it\\033[7;4H'",
+        "3 6",
+        "\\033[?1049l",
+    ),
+];
+
+#[tokio::test]
+async fn a_pane_that_is_taken_in_keeps_its_cursor() {
+    let instance = Instance::new();
+    let user = User::new(&instance);
+    let size = Size { cols: 90, rows: 20 };
+    for (name, draw, place, end) in DRAWN {
+        let script = format!(
+            "stty -echo; {draw}; read -r line; printf FIRST; read -r line; printf '{end}LAST'; exec sleep 1000"
+        );
+        user.tmux(&["new-session", "-d", "-s", name, "-x", "90", "-y", "20", "sh", "-c", &script]);
+        let told = |format: &str| user.tmux(&["display-message", "-p", "-t", name, format]);
+        let of_tmux = || told("#{cursor_x} #{cursor_y}");
+        until("the cursor is where it is left", async || of_tmux() == place).await;
+        let visible = told("#{cursor_flag}") == "1";
+        let session = user.taken(&instance, name).await;
+        let ours = |screen: &Screen| {
+            let (row, column) = screen.modes().cursor;
+            format!("{column} {row}")
+        };
+        let rows = || -> Vec<String> {
+            let shown = user.tmux(&["capture-pane", "-p", "-t", name]);
+            shown.lines().map(|row| row.trim_end().to_owned()).collect()
+        };
+        let mut transcript = session.transcript().await;
+        session.type_in("go\n").await;
+        transcript.until("FIRST").await;
+        let drawn = transcript.seen.strip_suffix(b"FIRST").expect("nothing comes after it");
+        let screen = screen_of(drawn, size);
+        assert_eq!((ours(&screen).as_str(), screen.modes().cursor_visible), (place, visible), "{name}");
+        // What comes after it lands in the same places.
+        session.type_in("go\n").await;
+        transcript.until("LAST").await;
+        let screen = screen_of(&transcript.seen, size);
+        assert_eq!(ours(&screen), of_tmux(), "{name}");
+        let shown: Vec<String> = screen.rows().iter().map(|row| row.trim_end().to_owned()).collect();
+        // What `tmux` prints here is trimmed at both ends.
+        let shown = shown.join("\n").trim().to_owned();
+        assert_eq!(shown, rows().join("\n").trim(), "{name}");
+        session.kill().await;
+    }
 }
 
 #[tokio::test]
