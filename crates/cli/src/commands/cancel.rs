@@ -1,6 +1,7 @@
 //! `wharf cancel`: withdraws messages that have not been typed yet.
 
 use crate::dispatch::Serve;
+use crate::each::each;
 use crate::trouble::Done;
 use crate::{call, output};
 
@@ -16,13 +17,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
-    for id in &args.ids {
+    each(&args.ids, args.json, |id| {
         let receipt = call::once(async |client| client.cancel(id).await)?;
         if args.json {
             output::json(&receipt)?;
         } else {
             output::text(&format!("{} {}\n", receipt.id, receipt.status.as_str()))?;
         }
-    }
-    Ok(0)
+        Ok(0)
+    })
 }

@@ -7,6 +7,7 @@ use wharf_model::{Code, Container, Failure, ImageSummary, Pull, Spec};
 
 use crate::dispatch::Serve;
 use crate::duration::{human, now};
+use crate::each::each;
 use crate::progress::Steps;
 use crate::quantity::human_bytes;
 use crate::table::Table;
@@ -216,22 +217,20 @@ fn prune(args: Prune) -> Done {
 }
 
 fn rm(args: &Rm) -> Done {
-    let mut worst = 0;
     let mut removed = Vec::new();
-    for name in &args.images {
+    let code = each(&args.images, args.json, |name| {
         let (backend, engine) = (args.engine.backend.clone(), Some(container::engine_asked()));
-        let request = RemoveImageRequest { backend, engine, name: name.clone() };
-        match call::once(async |client| client.remove_image(&request).await) {
-            Ok(()) if args.json => removed.push(name),
-            Ok(()) => output::text(&format!("{name} removed\n"))?,
-            Err(failure) => {
-                worst = worst.max(failure.code.exit_code());
-                output::failure(&failure, args.json);
-            }
+        let request = RemoveImageRequest { backend, engine, name: name.to_owned() };
+        call::once(async |client| client.remove_image(&request).await)?;
+        if args.json {
+            removed.push(name.to_owned());
+        } else {
+            output::text(&format!("{name} removed\n"))?;
         }
-    }
+        Ok(0)
+    })?;
     if args.json {
         output::json(&removed)?;
     }
-    Ok(worst)
+    Ok(code)
 }

@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use wharf_api::direct;
 use wharf_api::rows::{self, Row};
+use wharf_api::{Selector, direct};
 use wharf_model::{Code, Failure, Session, State};
 
 use crate::dispatch::Serve;
 use crate::duration::{human, now};
+use crate::each::each;
 use crate::selection::Selection;
 use crate::table::Grid;
-use crate::trouble::Done;
+use crate::trouble::{Done, Trouble};
 use crate::{call, output};
 
 /// Arguments of `ls`.
@@ -35,19 +36,19 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let selector = args.which.selector()?;
-    let target = direct::sessions(&selector, if args.json { "brief" } else { "rows" });
-    let mut body = ask(&target)?;
+    let (body, code) = listed(selector, if args.json { "brief" } else { "rows" }, args.json)?;
+    let Some(mut body) = body else { return Ok(code) };
     if args.json && args.running {
         let mut sessions: Vec<wharf_api::Summary> = serde_json::from_slice(&body).map_err(unreadable)?;
         sessions.retain(|session| !session.state.is_over());
         output::json(&sessions)?;
-        return Ok(0);
+        return Ok(code);
     }
     if args.json {
         // The daemon's answer is the output: nothing is parsed.
         body.push(b'\n');
         output::json_text(&String::from_utf8(body).map_err(unreadable)?)?;
-        return Ok(0);
+        return Ok(code);
     }
     let mut text = String::from_utf8(body).map_err(unreadable)?;
     if rows::read(&text).is_none() {
@@ -64,7 +65,32 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
         let most = text.bytes().filter(|byte| *byte == b'\n').count();
         output::table(&listing(shown, most))?;
     }
-    Ok(0)
+    Ok(code)
+}
+
+/// The daemon's list, and the code to end with. Of several names, those that there are not are told, and the others listed; there
+/// is no list where none is left.
+fn listed(mut selector: Selector, form: &str, json: bool) -> Result<(Option<Vec<u8>>, u8), Trouble> {
+    match ask(&direct::sessions(&selector, form)) {
+        Ok(body) => return Ok((Some(body), 0)),
+        Err(failure) if failure.code == Code::Unreachable || selector.names.len() < 2 => {
+            return Err(failure.into());
+        }
+        // Which of them it was, the answer does not say.
+        Err(_) => {}
+    }
+    let mut found = Vec::new();
+    let code = each(&selector.names, json, |name| {
+        let alone = Selector { names: vec![name.to_owned()], ..Selector::default() };
+        ask(&direct::sessions(&alone, form))?;
+        found.push(name.to_owned());
+        Ok(0)
+    })?;
+    if found.is_empty() {
+        return Ok((None, code));
+    }
+    selector.names = found;
+    Ok((Some(ask(&direct::sessions(&selector, form))?), code))
 }
 
 pub(super) fn ask(target: &str) -> Result<Vec<u8>, Failure> {

@@ -5,6 +5,7 @@ use wharf_model::{Failure, Name, Stats};
 
 use crate::dispatch::Serve;
 use crate::duration::{human, now};
+use crate::each::each;
 use crate::quantity::human_bytes;
 use crate::table::Table;
 use crate::trouble::Done;
@@ -30,10 +31,26 @@ pub(crate) struct Usage {
 }
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
-    let usage = call::again(async |client| measure(&client, &args.names).await)?;
+    let measured = |names: &[String]| call::again(async |client| measure(&client, names).await);
+    let (mut usage, mut code) = (Vec::new(), 0);
+    if args.names.is_empty() {
+        usage = measured(&[])?;
+    } else {
+        code = each(&args.names, args.json, |name| {
+            for one in measured(&[name.to_owned()])? {
+                if usage.iter().all(|other: &Usage| other.name != one.name) {
+                    usage.push(one);
+                }
+            }
+            Ok(0)
+        })?;
+        if usage.is_empty() {
+            return Ok(code);
+        }
+    }
     if args.json {
         output::json(&usage)?;
-        return Ok(0);
+        return Ok(code);
     }
     let now = now();
     let bytes = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), human_bytes);
@@ -64,7 +81,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
         ]);
     }
     output::table(&table)?;
-    Ok(0)
+    Ok(code)
 }
 
 /// Asks for the named sessions, each of which must be there, or for all that run.

@@ -9,6 +9,7 @@ use wharf_model::Failure;
 
 use super::stats::{Usage, measure};
 use crate::dispatch::Serve;
+use crate::each::each;
 use crate::other_screen::OtherScreen;
 use crate::quantity::human_bytes;
 use crate::signals::Signals;
@@ -38,13 +39,25 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     let once = args.once || !io::stdout().is_terminal();
     let home = place::home()?;
     let runtime = call::runtime()?;
-    let look = || runtime.block_on(async { measure(&daemon::ensure(&home).await?, &args.names).await });
+    let measured =
+        |names: &[String]| runtime.block_on(async { measure(&daemon::ensure(&home).await?, names).await });
+    // A name that there is not is told, and the others are shown.
+    let mut names = Vec::new();
+    let code = each(&args.names, false, |name| {
+        measured(&[name.to_owned()])?;
+        names.push(name.to_owned());
+        Ok(0)
+    })?;
+    if names.is_empty() && code != 0 {
+        return Ok(code);
+    }
+    let look = || measured(&names);
     let mut before = (Instant::now(), look()?);
     if once {
         std::thread::sleep(FIRST_INTERVAL);
         let after = (Instant::now(), look()?);
         output::text(&listing(&before, &after).text(None))?;
-        return Ok(0);
+        return Ok(code);
     }
     let cannot = |error: io::Error| Failure::system("cannot take over the terminal", &error);
     let signals =
@@ -58,7 +71,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
         before = after;
         pause = args.delay.max(Duration::from_millis(100));
     }
-    Ok(0)
+    Ok(code)
 }
 
 /// Waits; true when the user wants to leave.

@@ -32,6 +32,7 @@ mod sandbox;
 mod screen;
 mod secrets;
 mod send;
+mod several;
 mod show;
 mod stop;
 mod tmux;

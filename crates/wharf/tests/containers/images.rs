@@ -13,6 +13,7 @@ on_both! {
     ports_are_told
     a_published_port_is_reached
     what_a_container_has_no_command_for_is_said
+    one_bad_image_among_several_keeps_no_other_from_being_removed
 }
 
 /// On Docker alone: Podman believes no registry without TLS unless its own configuration names its port.
@@ -170,4 +171,20 @@ fn what_a_container_has_no_command_for_is_said(dock: &Dock) {
     assert_eq!(dock.ok(&["exec", "one", "--", "sh", "-c", "pwd"]).trim(), "/");
     let used = json(dock, &["stats", "one", "--json"]);
     assert!(used[0]["processes"] == 1 && used[0]["memory"] != 0, "{used}");
+}
+
+fn one_bad_image_among_several_keeps_no_other_from_being_removed(dock: &Dock) {
+    let place = ["-b", dock.backend()];
+    let tags =
+        ["first", "last"].map(|word| format!("localhost/wharf-test-several-{word}-{}:1", std::process::id()));
+    for tag in &tags {
+        dock.engine(&["tag", BUSYBOX, tag]);
+    }
+    let missing = "localhost/wharf-test-no-such-image:1";
+    let ran = dock.run(&[&["image", "rm", tags[0].as_str(), missing, tags[1].as_str()], &place[..]].concat());
+    assert_eq!(ran.code, 3, "{ran:#?}");
+    assert_eq!(ran.out, format!("{} removed\n{} removed\n", tags[0], tags[1]), "{ran:#?}");
+    assert!(ran.err.contains(missing), "{ran:#?}");
+    let left = json(dock, &[&["image", "ls", "--json"], &place[..]].concat()).to_string();
+    assert!(tags.iter().all(|tag| !left.contains(tag.as_str())), "{left}");
 }
