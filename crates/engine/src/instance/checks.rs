@@ -208,8 +208,14 @@ impl Engine {
         });
         let odd: Vec<String> =
             odd.take(10).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-        let unknown = self.list(&crate::Filter::default());
-        let unknown = unknown.iter().filter(|session| session.state == wharf_model::State::Unknown).count();
+        let all = self.list(&crate::Filter::default());
+        let unknown = all.iter().filter(|session| session.state == wharf_model::State::Unknown).count();
+        let begun = all
+            .iter()
+            .filter(|session| !session.state.is_over() && session.state != wharf_model::State::Starting);
+        // What is in memory does not say what is on the disk: somebody may have removed that, or put a backup in its place.
+        let bare = begun.filter(|session| !self.shared.home.session(&session.id).join(Home::TICKET).exists());
+        let bare: Vec<String> = bare.take(10).map(|session| session.name.to_string()).collect();
         if !odd.is_empty() {
             let detail = format!("directories without a ticket that can be read: {}", odd.join(", "));
             return Check::new(
@@ -218,6 +224,11 @@ impl Engine {
                 detail,
                 "`wharf gc` says why, and removes those without any once they are an hour old",
             );
+        }
+        if !bare.is_empty() {
+            let detail = format!("run without their files: {}", bare.join(", "));
+            let hint = "`wharf daemon restart` finds them by their processes, and makes the files again";
+            return Check::new("sessions", false, detail, hint);
         }
         let detail = format!("{} are not over, {unknown} of them cannot be reached", self.live());
         Check::new("sessions", unknown == 0, detail, "`wharf ls` shows which, `wharf show NAME` why")

@@ -85,3 +85,35 @@ fn a_session_that_runs_is_listed_though_no_directory_speaks_of_it() {
     assert!(!lives(pid));
     assert_eq!(ground.show("one")["state"], "exited");
 }
+
+#[test]
+fn a_doctor_finds_what_runs_without_its_files() {
+    let ground = Ground::new();
+    for name in ["kept", "one"] {
+        ground.start(name, &[], &["sh", "-c", SCRIPT]);
+        ground.until_log(name, "ready");
+    }
+    let sessions = || {
+        let ran = ground.run(&["doctor", "--json"]);
+        let checks: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        checks.as_array().unwrap().iter().find(|check| check["name"] == "sessions").unwrap().clone()
+    };
+    assert_eq!(sessions()["ok"], true, "{}", sessions());
+    let (pid, id) = (ground.pid("one"), ground.show("one")["id"].as_str().unwrap().to_owned());
+    let dir = ground.state().join("sessions").join(&id);
+    fs::remove_dir_all(&dir).unwrap();
+    // The daemon that started it has seen nothing of that.
+    let check = sessions();
+    assert_eq!(check["ok"], false, "{check}");
+    let detail = check["detail"].as_str().unwrap();
+    assert!(detail.contains("one") && !detail.contains("kept"), "{check}");
+    // As it says, the next daemon makes the files again.
+    assert!(check["hint"].as_str().unwrap().contains("`wharf daemon restart`"), "{check}");
+    ground.ok(&["daemon", "restart"]);
+    assert!(until(|| sessions()["ok"] == true), "{}", sessions());
+    assert!(until(|| ground.runs("one")), "{:?}", ground.states());
+    assert!(dir.exists());
+    assert_eq!(ground.pid("one"), pid);
+    ground.ok(&["stop", "-t", "1", "one"]);
+    assert!(!lives(pid));
+}
