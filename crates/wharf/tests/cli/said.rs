@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use wharf_backend::conformance::left_out;
 
-use crate::support::{Pty, Ran, Wharf, lives, signal, until};
+use crate::support::{Pty, Ran, Wharf, lives, needs, signal, until};
 
 fn program(dir: &Path, name: &str, text: &str) {
     std::fs::create_dir_all(dir).expect("it can be made");
@@ -159,6 +159,26 @@ fn agents_are_looked_for_in_the_callers_path_and_say_their_versions() {
     assert!(digits.ends_with("it is 0000-00-00 00:00 UTC"), "{doctor}");
     let version = env!("CARGO_PKG_VERSION");
     assert!(line("backend local ").contains(&format!(" {version}, holder ")), "{doctor}");
+}
+
+#[test]
+fn a_doctor_says_the_versions_of_tmux_and_nix() {
+    let wharf = Wharf::on_this_host();
+    for (program, args, check) in
+        [("tmux", ["-V"].as_slice(), "backend tmux"), ("nix", &["--version"], "environment nix")]
+    {
+        needs(program);
+        let said = std::process::Command::new(program).args(args).output().unwrap();
+        let said = String::from_utf8(said.stdout).unwrap();
+        let version = said.split_whitespace().last().unwrap();
+        let checks: serde_json::Value = serde_json::from_str(&wharf.run(&["doctor", "--json"]).out).unwrap();
+        let found = checks.as_array().unwrap().iter().find(|found| found["name"] == check).unwrap();
+        let words = found["detail"].as_str().unwrap().split([' ', ',']);
+        assert!(words.clone().any(|word| word == version), "{version:?} of {program} is not in {found}");
+        let page = wharf.run(&["doctor"]).out;
+        let row = page.lines().find(|line| line[6..].starts_with(check)).unwrap();
+        assert!(row.starts_with("ok ") && row.contains(version), "{row}");
+    }
 }
 
 #[test]

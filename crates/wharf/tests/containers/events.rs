@@ -3,10 +3,13 @@
 use serde_json::Value;
 
 use crate::dock::{Dock, on_both};
+use crate::support::{is_live, until};
 
 on_both! {
     a_process_tells_and_a_hook_is_heard
     a_room_speaks_for_its_own_session
+    a_child_that_is_killed_for_want_of_memory_is_told
+    a_doctor_says_the_version_of_the_engine
 }
 
 /// What was told of a session by others than the engine.
@@ -64,4 +67,39 @@ fn a_room_speaks_for_its_own_session(dock: &Dock) {
     assert_eq!((kinds("one"), kinds("other")), (vec!["mine".into()], vec![]));
     dock.ok(&["kill", "one", "other"]);
     dock.must_be_empty();
+}
+
+fn a_child_that_is_killed_for_want_of_memory_is_told(dock: &Dock) {
+    // `tail` keeps a line that never ends.
+    let eat = "tail </dev/zero >/dev/null 2>&1";
+    let script = format!("{eat}; echo first $?; read -r line; {eat}; echo second $?; exec sleep 600");
+    dock.start("one", &["--memory", "64m"], &["sh", "-c", &script]);
+    let kills = || -> Vec<Value> {
+        let told = told(dock, "one", "engine").into_iter();
+        told.filter(|event| event["kind"] == "oom").map(|event| event["data"]["kills"].clone()).collect()
+    };
+    dock.wharf.until_log("one", "first 137");
+    assert!(until(|| kills() == [1]), "{:?}", kills());
+    let shown = || -> Value { serde_json::from_str(&dock.ok(&["show", "one", "--json"])).expect("JSON") };
+    assert!(is_live(&shown()), "the command lives on: {}", shown());
+    // What another daemon finds counted was told already; the next is news.
+    dock.wharf.kill_daemon();
+    dock.ok(&["write", "one", "go\n"]);
+    dock.wharf.until_log("one", "second 137");
+    assert!(until(|| kills() == [1, 2]), "{:?}", kills());
+    assert!(is_live(&shown()), "the command lives on: {}", shown());
+    dock.ok(&["kill", "one"]);
+    dock.must_be_empty();
+}
+
+fn a_doctor_says_the_version_of_the_engine(dock: &Dock) {
+    let version = dock.engine(&["version", "--format", "{{.Server.Version}}"]);
+    let ran = dock.run(&["doctor", "--json"]);
+    let checks: Value = serde_json::from_str(&ran.out).expect("JSON");
+    let name = format!("backend {}", dock.backend());
+    let mut checks = checks.as_array().expect("checks").iter();
+    let check = checks.find(|check| check["name"] == name.as_str()).expect("every backend is looked at");
+    assert_eq!(check["ok"], true, "{check}");
+    let detail = check["detail"].as_str().expect("a text");
+    assert!(!version.is_empty() && detail.starts_with(&format!("{version}, API ")), "{version:?}: {check}");
 }
