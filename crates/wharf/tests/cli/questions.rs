@@ -84,9 +84,10 @@ fn starter(wharf: &Wharf, name: &str, second: &str, options: &[&str]) {
         )
     };
     let profile = format!(
-        "name = 'starter'\nprograms = ['starter']\nattend = true\n{}{}{}",
+        "name = 'starter'\nprograms = ['starter']\nattend = true\n{}{}{}{}",
         question("update", "Update available!", "^Skip$"),
         question("folder", "Do you trust this folder\\?", "^Yes$"),
+        question("start", "How do you want to begin\\?", "^(With|Ask|Go) .*first$"),
         question("colours", "Which colours\\?", "^(Dark|Light)$"),
     );
     std::fs::write(profiles.join("starter.toml"), profile).unwrap();
@@ -129,5 +130,32 @@ fn a_dialog_at_the_start_is_answered_only_when_asked_and_never_one_about_trust()
     for name in ["asked", "unsure"] {
         let log = String::from_utf8_lossy(&wharf.log(name)).into_owned();
         assert!(!log.contains("second <1>"), "{log}");
+    }
+}
+
+#[test]
+fn a_dialog_at_the_start_about_a_login_or_permissions_is_never_answered() {
+    let wharf = Wharf::on_this_host();
+    // One word of a choice is enough, whatever the profile declares. The last one is about neither, and shows that the rest would
+    // have been answered.
+    for (name, first, choice) in [
+        ("login", "With a login first", 2),
+        ("sign", "With your browser: sign in first", 2),
+        ("permission", "Ask for permissions first", 2),
+        ("tools", "Ask before tools are allowed, first", 2),
+        ("neither", "Go on with the tour first", 1),
+    ] {
+        let second = format!("printf 'How do you want to begin?\\n 1. {first}\\n 2. Later\\n'");
+        starter(&wharf, name, &second, &["--answer-startup"]);
+        wharf.until_log(name, "update <2>");
+        if choice == 2 {
+            wharf.ok(&["wait", name, "--until", "match=How do you want", "--timeout", "20"]);
+            wharf.ok(&["wait", name, "--until", "asking", "--timeout", "20"]);
+            wharf.ok(&["approve", name, "2"]);
+        }
+        // The first answer that it gets, from whomever.
+        wharf.until_log(name, &format!("second <{choice}>"));
+        let told = wharf.ok(&["events", name, "--kind", "startup.answered", "--json"]);
+        assert_eq!(told.lines().count(), 3 - choice, "{name}: {told}");
     }
 }
