@@ -186,6 +186,50 @@ fn a_turn_that_failed_is_begun_once_more_and_only_such_a_one() {
 }
 
 #[test]
+fn a_session_that_has_ended_is_started_again_and_goes_on_with_its_conversation() {
+    // Its program is this host's.
+    let wharf = Wharf::on_this_host();
+    let program = wharf.home().join("flaky");
+    let text = "#!/bin/sh\necho \"called <$*>\"\nwhile printf 'ready> '; read -r line; do\n\
+                [ \"$line\" = die ] && exit 3; echo \"did <$line>\"; done\n";
+    std::fs::write(&program, text).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let profiles = wharf.home().join(".config/wharf/profiles");
+    std::fs::create_dir_all(&profiles).unwrap();
+    for (name, resume) in [("flaky", "resume = ['--again', '{id}']"), ("forgets", "")] {
+        let profile = format!(
+            "name = '{name}'\nprograms = ['{name}']\nattend = true\n[launch]\nargv = ['{}']\nassign = ['--new', '{{id}}']\n\
+             {resume}\n[rule.ready]\nstate = 'idle'\nin = 'screen'\nregion = 'bottom:1'\nmatch = '^ready>'\n\
+             [retry]\nfailed = '^API Error'\nnewer = '^did <'\ntext = 'go on'\n",
+            program.display()
+        );
+        std::fs::write(profiles.join(format!("{name}.toml")), profile).unwrap();
+        wharf.ok(&["run", "-d", "--name", name, "--agent", name]);
+        wharf.ok(&["send", name, "work", "--wait=idle"]);
+        wharf.ok(&["write", name, "die\r"]);
+        assert_eq!(wharf.run(&["wait", name, "--timeout", "20"]).code, 3);
+    }
+    let id = wharf.json(&["show", "flaky", "--json"])["conversation"].as_str().unwrap().to_owned();
+    let log = || String::from_utf8_lossy(&wharf.log("flaky")).into_owned();
+    assert!(log().contains(&format!("called <--new {id}>")), "{}", log());
+    // Nobody has to insist: that it has ended shows that its turn did not.
+    let receipt = wharf.json(&["retry", "flaky", "--json"]);
+    assert_eq!(receipt["status"], "confirmed", "{receipt}");
+    wharf.until_log("flaky", "did <go on>");
+    let text = log();
+    let again = text.find(&format!("called <--again {id}>")).unwrap_or_else(|| panic!("{text}"));
+    assert!(text.find("did <work>") < Some(again) && Some(again) < text.find("did <go on>"), "{text}");
+    let shown = wharf.json(&["show", "flaky", "--json"]);
+    assert_eq!((&shown["run"], &shown["conversation"]), (&2.into(), &id.into()), "{shown}");
+    let told = wharf.ok(&["events", "flaky", "--kind", "retry", "--json"]);
+    assert!(told.lines().count() == 1 && told.contains("its session had ended"), "{told}");
+    // One whose agent cannot resume is left as it is.
+    let refused = wharf.run(&["retry", "forgets"]);
+    assert!(refused.code == 4 && refused.err.contains("cannot be gone on with"), "{refused:#?}");
+    assert_eq!(wharf.json(&["show", "forgets", "--json"])["run"], 1);
+}
+
+#[test]
 fn what_an_agent_writes_down_becomes_events() {
     // Its record is this host's.
     let wharf = Wharf::on_this_host();
