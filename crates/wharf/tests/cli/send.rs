@@ -149,6 +149,30 @@ fn a_text_can_be_left_unsubmitted_and_an_answer_awaited() {
 }
 
 #[test]
+fn an_interpreter_is_asked_and_its_answer_is_what_it_printed() {
+    for (argv, question) in [
+        (["python3", "-q"].as_slice(), "print('first', 40 + 2); print('second', 40 + 2)"),
+        (&["node"], "for (const word of ['first', 'second']) console.log(word, 40 + 2)"),
+    ] {
+        crate::support::needs(argv[0]);
+        let wharf = Wharf::on_this_host();
+        wharf.start("one", &[], argv);
+        let ask = |text: &str| {
+            let reply = wharf.json(&["ask", "one", text, "--timeout", "60", "--json"]);
+            assert_eq!(reply["receipt"]["status"], "confirmed", "{argv:?}: {reply}");
+            reply["text"].as_str().unwrap().trim().to_owned()
+        };
+        // Alone: neither the question, nor the prompt that comes after it.
+        assert_eq!(ask("6 * 7"), "42", "{argv:?}");
+        let several = ask(question);
+        let lines: Vec<&str> = several.lines().map(str::trim_end).collect();
+        assert!(lines.starts_with(&["first 42", "second 42"]), "{argv:?}: {several:?}");
+        assert!(!several.contains('>'), "{argv:?}: {several:?}");
+        assert_eq!(ask("6 * 7"), "42", "{argv:?}");
+    }
+}
+
+#[test]
 fn two_senders_and_a_daemon_that_keeps_dying_double_and_mix_nothing() {
     let wharf = Wharf::new();
     wharf.start("one", &[], &["cat"]);
