@@ -38,7 +38,10 @@ pub fn in_ci() -> bool {
 
 /// PATH, and the directories of the system's servers, which an ordinary user's has not: `sshd` is there and runs for anybody.
 pub fn search_path() -> OsString {
-    let path = std::env::var_os("PATH").unwrap_or_default();
+    with_servers(std::env::var_os("PATH").unwrap_or_default())
+}
+
+fn with_servers(path: OsString) -> OsString {
     let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
     for dir in ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from) {
         if !dirs.contains(&dir) {
@@ -74,4 +77,28 @@ pub fn output(command: &mut Command) -> Result<String> {
         bail!("{shown}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim_end());
     }
     String::from_utf8(output.stdout).with_context(|| format!("{shown} printed something that is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_found_with_the_path_of_an_ordinary_user() {
+        // What Debian gives users, what it gives root, and what one of them has set up.
+        for (path, whole) in [
+            ("/usr/local/bin:/usr/bin:/bin", "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"),
+            (
+                "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin",
+                "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin",
+            ),
+            ("/my/bin:/usr/sbin", "/my/bin:/usr/sbin:/usr/local/sbin:/sbin"),
+        ] {
+            assert_eq!(with_servers(path.into()), whole, "{path}");
+        }
+        let all: Vec<PathBuf> = std::env::split_paths(&search_path()).collect();
+        for dir in ["/usr/local/sbin", "/usr/sbin", "/sbin"] {
+            assert!(all.iter().any(|other| other == Path::new(dir)), "{dir} is not in {all:?}");
+        }
+    }
 }
