@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use wharf_agents::{Profiles, ProjectFile};
+use wharf_agents::{Look, Profiles, ProjectFile};
 use wharf_model::{Code, Failure, Ignored, Text};
 
 fn put(dir: &Path, file: &str, text: &str) {
@@ -216,4 +216,81 @@ fn a_bad_profile_says_where_it_is_bad() {
     let failure = Profiles::built_in().named("clude").expect_err("no such agent");
     assert_eq!(failure.code, Code::NotFound);
     assert!(failure.hint.expect("hint").contains("claude"));
+}
+
+/// What a dialog at the start may be about that only a person answers.
+const PERSONAL: [&str; 20] = [
+    "trust",
+    "login",
+    "Log in",
+    "LOG IN",
+    "Sign in",
+    "sign-in",
+    "permission",
+    "Permissions",
+    "allow",
+    "Approve",
+    "API key",
+    "password",
+    "token",
+    "credentials",
+    "account",
+    "bypass",
+    "dangerously",
+    "accept",
+    "I agree",
+    "consent",
+];
+
+#[test]
+fn a_dialog_at_the_start_that_only_a_person_answers_has_no_declared_answer() {
+    // Dialogs that differ in what the profile calls them, which is one word. Of the two choices, the one that begins with `Go` is
+    // declared.
+    let names: Vec<&str> = PERSONAL.into_iter().filter(|word| !word.contains(' ')).chain(["tour"]).collect();
+    let dialog = |(number, name): (usize, &&str)| {
+        format!(
+            "[question.{name}]\ntitle = '^({number}: .*\\?)$'\ntop = '^=+$'\n\
+             choice = '^ *(?P<n>\\d)\\. (?P<label>.*)$'\nanswer = '^Go'\nstartup = true\n"
+        )
+    };
+    let dialogs: String = names.iter().enumerate().map(dialog).collect();
+    let profiles = user(&format!("name = 'starter'\n{dialogs}")).expect("it loads");
+    let profile = profiles.get("starter").expect("it is there");
+    let asked = |name: &str, title: &str, detail: &str, choice: &str| {
+        let number = names.iter().position(|known| *known == name).expect("a name");
+        let title = format!("{number}: {title}");
+        let rows = ["====", detail, &title, " 1. Later", choice].map(str::to_owned);
+        let question = profile.question(&Look { rows: &rows, cursor: (4, 0), ..Look::default() });
+        let question = question.unwrap_or_else(|| panic!("no question in {rows:?}"));
+        assert_eq!((question.name.as_str(), question.declared), (name, Some(1)), "{question:#?}");
+        question.startup_choice()
+    };
+    let (name, title, detail, choice) = ("tour", "Begin now?", "A short tour.", " 2. Go on");
+    assert_eq!(asked(name, title, detail, choice), Some(1));
+    // One word of it anywhere is enough.
+    for word in PERSONAL {
+        assert_eq!(asked(name, &format!("Begin with {word}?"), detail, choice), None, "{word} in the title");
+        assert_eq!(
+            asked(name, title, &format!("About {word} of yours."), choice),
+            None,
+            "{word} in the detail"
+        );
+        assert_eq!(asked(name, title, detail, &format!(" 2. Go with {word}")), None, "{word} in a choice");
+        if names.contains(&word) {
+            assert_eq!(asked(word, title, detail, choice), None, "{word} as the name");
+        }
+    }
+}
+
+#[test]
+fn no_profile_that_comes_with_wharf_declares_an_answer_about_trust() {
+    let profiles = Profiles::built_in();
+    for name in profiles.names() {
+        let profile = profiles.get(name).expect("it is listed");
+        for (called, asked) in &profile.questions {
+            let personal =
+                called.contains("trust") || called.contains("permission") || called.contains("login");
+            assert!(!personal || asked.answer.is_none(), "{name}: {called}");
+        }
+    }
 }
