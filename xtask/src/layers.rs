@@ -1,8 +1,10 @@
-//! `cargo xtask layers`: checks that crate dependencies point downwards only.
+//! `cargo xtask layers`: checks that crate dependencies point downwards only, and that ARCHITECTURE.md says the same.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use wharf_tool_support::flags::Flags;
+use wharf_tool_support::step::root;
 
+use crate::crate_table;
 use crate::metadata::{self, Package};
 
 /// The height of each crate. A dependency must stand lower than what depends on it.
@@ -114,6 +116,11 @@ pub(crate) fn task(flags: Flags) -> Result<()> {
     let faults = faults(&packages);
     if !faults.is_empty() {
         bail!("crate dependencies must point downwards:\n  {}", faults.join("\n  "));
+    }
+    let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).context("ARCHITECTURE.md")?;
+    let untrue = crate_table::faults(&page, &packages);
+    if !untrue.is_empty() {
+        bail!("the table of crates is not true:\n  {}", untrue.join("\n  "));
     }
     println!("{} crates, every dependency points downwards", packages.len());
     Ok(())

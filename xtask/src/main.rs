@@ -1,5 +1,6 @@
 //! Runs a task of this repository, or the program that does it. `cargo xtask` lists all of them.
 
+mod crate_table;
 mod layers;
 mod licences;
 mod metadata;
