@@ -33,6 +33,7 @@ const CATEGORIES: &[&str] = &[
     "os",
     "os::linux-apis",
     "os::unix-apis",
+    "parser-implementations",
     "text-processing",
     "virtualization",
     "web-programming::http-server",
