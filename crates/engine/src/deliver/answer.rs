@@ -82,8 +82,8 @@ impl Typist {
     /// Answers the question that stands on the screen, and sees it go.
     pub(crate) async fn answer(&mut self, answer: &Answer, within: Duration) -> Result<Answered> {
         let observed = Arc::clone(&self.observed);
-        let _input_lock = observed.input_lock.lock().await;
         let deadline = Instant::now() + within;
+        let _input_lock = observed.lock_input(within).await?;
         let mut seen = self.look().await?;
         if seen.report.state == State::Asking && seen.question.is_none() {
             // An agent may say that it asks before it has drawn what.

@@ -119,8 +119,8 @@ impl Courier {
                 observed.step(&message.id, Progress::Confirmed, evidence, Facts::default())?;
                 return Ok(());
             }
-            self.submit(&message, &prepared.presses_before_submit, &mut proof).await?;
-            drop(input_lock);
+            let presses = &prepared.presses_before_submit;
+            self.submit(&observed, input_lock, &message, presses, &mut proof).await?;
             return self.taken_up().await;
         }
     }
@@ -128,7 +128,7 @@ impl Courier {
     /// Goes on with a message that an engine before this one had begun. What cannot be known is said to be unknown.
     async fn resume(&mut self, message: &Message) -> Result<()> {
         let observed = Arc::clone(&self.typist.observed);
-        let _input_lock = observed.input_lock.lock().await;
+        let input_lock = observed.input_lock.lock().await;
         let unknown = |why: &str| {
             Failure::new(Code::Unconfirmed, format!("the daemon ended while it was delivered: {why}"))
                 .hint("`wharf capture` shows the screen; it is not sent again")
@@ -154,7 +154,7 @@ impl Courier {
         match (self.entry.intent, proof.composer_match(&seen)) {
             // All of it stands there, and nobody else would have put it there.
             (_, ComposerMatch::Present) if whole && !message.manner.no_submit => {
-                self.submit(message, &[], &mut proof).await
+                self.submit(&observed, input_lock, message, &[], &mut proof).await
             }
             (Some(Intent::Write), ComposerMatch::Present) if whole => {
                 let evidence = "it stands in the composer; it was not submitted, as asked".to_owned();

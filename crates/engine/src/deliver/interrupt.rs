@@ -24,8 +24,8 @@ impl Typist {
                 .hint(format!("`wharf unpause {name}` lets it go on, `wharf stop {name}` ends it")));
         }
         let observed = std::sync::Arc::clone(&self.observed);
-        let _input_lock = observed.input_lock.lock().await;
         let deadline = Instant::now() + within;
+        let _input_lock = observed.lock_input(within).await?;
         let mut seen = self.look().await?;
         let unclear = |state| matches!(state, State::Starting | State::Running);
         if observed.profile().attend && unclear(seen.report.state) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::MutexGuard;
 use wharf_model::{Code, Failure, Message, Millis, Progress, Question, Source, State};
 
 use crate::Result;
@@ -12,6 +13,7 @@ use crate::deliver::queue::{Facts, Intent};
 use crate::deliver::ready::ways_out;
 use crate::deliver::typing::bytes_of;
 use crate::instance::shared::now;
+use crate::observe::observed::Observed;
 use crate::observe::seen::Seen;
 
 /// How often the submit key is pressed at most, and how long proof is waited for after each press.
@@ -23,30 +25,42 @@ const PRESS_TIMEOUTS: [Duration; 4] = [
 ];
 /// How long proof is waited for where nothing can be pressed again.
 const PROOF_TIMEOUT: Duration = Duration::from_secs(12);
+/// How long a question that came up before the submit key was pressed is waited for.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long the prompt for the rest of a text may take to show once it was read.
 const CONTINUATION_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Courier {
     /// Presses the submit key, and looks for proof. The key is pressed again only while the text still stands there.
-    pub(super) async fn submit(
+    /// The caller holds the input lock. It is let go while a question stands, because whoever answers the question needs it.
+    pub(super) async fn submit<'a>(
         &mut self,
+        observed: &'a Observed,
+        mut input_lock: MutexGuard<'a, ()>,
         message: &Message,
         first: &[String],
         proof: &mut Proof,
     ) -> Result<()> {
-        let observed = Arc::clone(&self.typist.observed);
         let key = message.manner.submit.as_deref().unwrap_or(&observed.profile().keys.submit).to_owned();
         let key = if self.typist.handle.session().tty { bytes_of(&key)? } else { b"\n".to_vec() };
         // A key at a menu answers it: wait the question out.
-        let waits = Instant::now() + Duration::from_secs(600);
+        let waits = Instant::now() + QUESTION_TIMEOUT;
         let asks = |seen: &Seen| seen.question.is_some() || seen.report.state == State::Asking;
         // A text of several lines looks like something that was begun and not ended: it is ours.
         let calm = |seen: &Seen| seen.unfinished || !asks(seen);
-        let Some(seen) = self.typist.until(waits, calm).await? else {
-            return Err(Failure::new(
-                Code::Asking,
-                "a question came up before it could be submitted, and stands",
-            ));
+        let seen = loop {
+            let seen = self.typist.look().await?;
+            if calm(&seen) {
+                break seen;
+            }
+            drop(input_lock);
+            if self.typist.until(waits, calm).await?.is_none() {
+                return Err(Failure::new(
+                    Code::Asking,
+                    "a question came up before it could be submitted, and stands",
+                ));
+            }
+            input_lock = observed.input_lock.lock().await;
         };
         observed.intend(&message.id, Intent::Submit)?;
         if !first.is_empty() {

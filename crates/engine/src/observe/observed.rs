@@ -136,6 +136,15 @@ impl Observed {
         }
     }
 
+    /// Takes the turn to type, or fails when somebody else has it for too long.
+    pub(crate) async fn lock_input(&self, within: Duration) -> Result<tokio::sync::MutexGuard<'_, ()>> {
+        let turn = tokio::time::timeout(within, self.input_lock.lock()).await;
+        turn.map_err(|_| {
+            Failure::new(Code::Busy, format!("a message is being typed there, and was for {within:?}"))
+                .hint("`wharf messages` shows which; `wharf capture` shows the screen")
+        })
+    }
+
     /// The profile that it is driven by.
     pub(crate) fn profile(&self) -> Arc<Profile> {
         Arc::clone(&lock(&self.profile))

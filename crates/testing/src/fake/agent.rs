@@ -190,6 +190,9 @@ impl Agent {
             Input::Paste(bytes) => {
                 self.burst.pasted();
                 self.composer.paste(&bytes, self.manner.collapses);
+                if std::mem::take(&mut self.manner.asks_at_paste) {
+                    self.phase = Phase::Asking { about: "may I?".to_owned(), selected: 0 };
+                }
             }
             Input::Newline => self.composer.push(b"\n"),
             Input::Enter => self.enter(),
@@ -308,7 +311,10 @@ impl Agent {
         let about = about.clone();
         self.journal.event(if granted { "granted" } else { "denied" }, &about);
         self.lines.push(if granted { "GRANTED" } else { "DENIED" }.to_owned());
-        if granted {
+        if !self.composer.is_empty() {
+            // The question came while a message was still being written.
+            self.phase = Phase::Idle;
+        } else if granted {
             self.begin_work(&about);
         } else {
             self.end_turn();

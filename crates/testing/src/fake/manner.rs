@@ -18,6 +18,8 @@ pub struct Manner {
     pub flood: usize,
     /// Asks for permission in each turn.
     pub asks: bool,
+    /// Asks for permission when the first text is pasted, before it is submitted.
+    pub asks_at_paste: bool,
     /// Draws nothing at all.
     pub silent: bool,
     /// Exits when it has read something.
@@ -45,6 +47,7 @@ impl Default for Manner {
             full_screen: false,
             flood: 0,
             asks: false,
+            asks_at_paste: false,
             silent: false,
             dies: false,
             sips: None,
@@ -66,6 +69,7 @@ pub const MODES: &[(&str, &str)] = &[
     ("full-screen", "the alternate screen, all of it drawn every time"),
     ("flood", "prints --flood bytes in every turn"),
     ("menu", "asks for permission in every turn; what is typed answers"),
+    ("asks-at-paste", "asks for permission between the first paste and its key"),
     ("silent", "reads, submits, shows nothing"),
     ("dies", "exits when it has read something"),
     ("slow-reader", "reads 1 KiB every 50 ms"),
@@ -87,6 +91,7 @@ impl Manner {
             "full-screen" => Self { full_screen: true, ..plain },
             "flood" => Self { flood: 4 << 20, ..plain },
             "menu" => Self { asks: true, ..plain },
+            "asks-at-paste" => Self { asks_at_paste: true, ..plain },
             "silent" => Self { silent: true, ..plain },
             "dies" => Self { dies: true, ..plain },
             "slow-reader" => Self { sips: Some((1024, Duration::from_millis(50))), ..plain },

@@ -9,6 +9,7 @@ use crate::place::{Place, TEST_TIMEOUT, confirmed};
 everywhere! {
     nothing_is_typed_at_a_question
     a_question_is_approved_once
+    a_question_between_a_paste_and_its_key_is_answered_first
     a_turn_is_stopped_and_seen_to_stop
     a_message_may_stop_the_turn_first
 }
@@ -50,6 +51,22 @@ async fn a_question_is_approved_once(place: Place) {
     place.until_happened("a", "granted").await;
     place.state("a", State::Idle).await;
     assert_eq!(place.happened("a"), ["typed at the menu", "granted"]);
+    place.end().await;
+}
+
+async fn a_question_between_a_paste_and_its_key_is_answered_first(place: Place) {
+    place.fake("a", &["asks-at-paste"]).await;
+    place.state("a", State::Idle).await;
+    let sent = place.engine.send("a", "do it".into(), Manner::default()).await.unwrap();
+    place.state("a", State::Asking).await;
+    let answer = place.engine.answer("a", Answer::Approve(None), TEST_TIMEOUT);
+    let answered =
+        tokio::time::timeout(TEST_TIMEOUT, answer).await.expect("the answer is not kept waiting").unwrap();
+    assert_eq!(answered.choice, "Yes");
+    let receipt =
+        place.engine.await_receipt(&sent.id, wharf_engine::Await::Confirmed, TEST_TIMEOUT).await.unwrap();
+    confirmed(&receipt);
+    assert_eq!(place.got("a"), ["do it"]);
     place.end().await;
 }
 
