@@ -10,6 +10,7 @@ at! { a_command_in_a_container_never_has_the_callers_terminal:
     docker = Place::new(Container(Docker)),
     podman = Place::new(Container(Podman)),
     sandbox = Place::new(Sandbox),
+    shared = Place::new(Shared(Docker)),
 }
 
 fn a_command_in_a_container_never_has_the_callers_terminal(place: &Place) {

@@ -7,6 +7,7 @@ at! { a_link_for_the_socket_leads_to_no_other_session:
     podman = Place::new(Container(Podman)),
     shared = Place::new(Shared(Docker)),
     docker_as_a_user = Place::of_user(Container(Docker)),
+    podman_as_a_user = Place::of_user(Container(Podman)),
 }
 
 fn a_link_for_the_socket_leads_to_no_other_session(place: &Place) {
@@ -46,6 +47,7 @@ at! { links_in_the_log_show_no_file_of_the_host:
     podman = Place::new(Container(Podman)),
     shared = Place::new(Shared(Docker)),
     docker_as_a_user = Place::of_user(Container(Docker)),
+    podman_as_a_user = Place::of_user(Container(Podman)),
 }
 
 fn links_in_the_log_show_no_file_of_the_host(place: &Place) {

@@ -14,6 +14,7 @@ at! { nothing_of_the_host_is_reached_from_inside:
     sandbox = Place::new(Sandbox),
     docker_as_a_user = Place::of_user(Container(Docker)),
     sandbox_as_a_user = Place::of_user(Sandbox),
+    podman_as_a_user = Place::of_user(Container(Podman)),
 }
 
 fn nothing_of_the_host_is_reached_from_inside(place: &Place) {
@@ -117,6 +118,8 @@ at! { the_api_asked_from_inside_does_nothing_for_a_session_that_has_no_rights:
     sandbox = Place::new(Sandbox),
     local = Place::new(Local),
     local_as_a_user = Place::of_user(Local),
+    podman = Place::new(Container(Podman)),
+    shared = Place::new(Shared(Docker)),
 }
 
 fn the_api_asked_from_inside_does_nothing_for_a_session_that_has_no_rights(place: &Place) {
@@ -155,6 +158,8 @@ at! { nobody_speaks_for_another_session:
     shared = Place::new(Shared(Podman)),
     sandbox = Place::new(Sandbox),
     local = Place::new(Local),
+    podman = Place::new(Container(Podman)),
+    far = Place::new(Far(Docker)),
 }
 
 fn nobody_speaks_for_another_session(place: &Place) {
