@@ -173,7 +173,12 @@ fn a_doctor_says_the_versions_of_tmux_and_nix() {
         let version = said.split_whitespace().last().unwrap();
         let checks: serde_json::Value = serde_json::from_str(&wharf.run(&["doctor", "--json"]).out).unwrap();
         let found = checks.as_array().unwrap().iter().find(|found| found["name"] == check).unwrap();
-        let words = found["detail"].as_str().unwrap().split([' ', ',']);
+        let detail = found["detail"].as_str().unwrap();
+        // Debian's nix is for root alone until somebody makes a store for others: then the doctor says why it cannot be used.
+        if program == "nix" && !rustix::process::geteuid().is_root() && detail.starts_with("not here: ") {
+            left_out("nix has no store for this user");
+        }
+        let words = detail.split([' ', ',']);
         assert!(words.clone().any(|word| word == version), "{version:?} of {program} is not in {found}");
         let page = wharf.run(&["doctor"]).out;
         let row = page.lines().find(|line| line[6..].starts_with(check)).unwrap();
