@@ -15,9 +15,11 @@ const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The tasks of one engine. A clone is the same set.
 ///
-/// No other place of the crate spawns, but for the claim in `open`, which is before there is an engine. Closing goes in three steps: every task is asked to
-/// leave; helpers that did not are dropped after a second; whatever is left is dropped at the deadline. A blocking call cannot
-/// be dropped: it is waited for until the deadline, and is named in the log after that.
+/// No other place of the crate spawns, except the claim in `open`, which runs before there is an engine.
+///
+/// Closing goes in three steps. Every task is asked to leave; helpers that did not are dropped after a second; whatever is
+/// left is dropped at the deadline. A blocking call cannot be dropped: `close` waits for it until the deadline, and then
+/// names it in the log.
 #[derive(Clone, Default)]
 pub(crate) struct Tasks {
     tracker: TaskTracker,
