@@ -1,4 +1,4 @@
-//! Somebody swaps directories for links while a tree is packed: nothing outside ever comes along.
+//! Somebody swaps directories for links while a tree is packed or unpacked: nothing outside comes along or is written.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,16 +9,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use wharf_archive::{How, Source, pack};
+use wharf_archive::{How, Names, Source, pack, unpack};
+use wharf_boundary::Dir;
 
 const SECRET: &[u8] = b"the operator's key";
 /// How long it is tried: the code before, which walked by paths, let the key out after a few copies.
 const TRIED_FOR: Duration = Duration::from_secs(4);
 
-/// Packs a tree again and again while each of its entries `d` and `f` is swapped for a link to the same of the outside.
-fn swapped_while_packed(from: &Path, root: &Path) -> (u64, u64) {
+/// Tries something again and again while each of the entries `d` and `f` of a tree is swapped for a link to the same of the
+/// outside, until it got out. Whether it did, and how often they were swapped.
+fn tried_while_swapped(root: &Path, mut got_out: impl FnMut() -> bool) -> (bool, u64) {
     let (over, swaps) = (AtomicBool::new(false), AtomicU64::new(0));
-    let leaked = std::thread::scope(|scope| {
+    let out = std::thread::scope(|scope| {
         let attacker = scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
                 for name in ["d", "f"] {
@@ -38,21 +40,60 @@ fn swapped_while_packed(from: &Path, root: &Path) -> (u64, u64) {
                 }
             }
         });
-        let (begun, mut copies, mut leaked) = (Instant::now(), 0_u64, 0_u64);
-        while begun.elapsed() < TRIED_FOR && leaked == 0 {
-            let mut archive = Vec::new();
-            // What is swapped at the wrong moment may fail, as a file that went would; it may not leak.
-            let source = Source::open(from, false).expect("it can be done");
-            let _ = pack(&mut archive, &source, OsStr::new("x"), How::default(), |_| ());
-            leaked += u64::from(archive.windows(SECRET.len()).any(|bytes| bytes == SECRET));
-            copies += 1;
+        let (begun, mut tries, mut out) = (Instant::now(), 0_u64, false);
+        while begun.elapsed() < TRIED_FOR && !out {
+            out = got_out();
+            tries += 1;
         }
         over.store(true, Ordering::Relaxed);
         attacker.join().expect("it can be done");
-        assert!(copies > 10, "{copies} copies");
-        leaked
+        assert!(tries > 10, "{tries} tries");
+        out
     });
-    (leaked, swaps.into_inner())
+    (out, swaps.into_inner())
+}
+
+/// Packs a tree again and again while its entries are swapped.
+fn swapped_while_packed(from: &Path, root: &Path) -> (bool, u64) {
+    tried_while_swapped(root, || {
+        let mut archive = Vec::new();
+        // What is swapped at the wrong moment may fail, as a file that went would; it may not leak.
+        let source = Source::open(from, false).expect("it can be done");
+        let _ = pack(&mut archive, &source, OsStr::new("x"), How::default(), |_| ());
+        archive.windows(SECRET.len()).any(|bytes| bytes == SECRET)
+    })
+}
+
+#[test]
+fn what_is_swapped_while_it_is_unpacked_leads_nowhere() {
+    let root = tempfile::tempdir().unwrap();
+    let (into, outside) = (root.path().join("into"), root.path().join("outside"));
+    fs::create_dir_all(into.join("d/e")).unwrap();
+    fs::create_dir(into.join("link-")).unwrap();
+    fs::create_dir_all(outside.join("e")).unwrap();
+    for file in ["f", "key", "e/key"] {
+        fs::write(outside.join(file), SECRET).unwrap();
+    }
+    fs::write(into.join("f"), "of no interest").unwrap();
+    symlink(&outside, into.join("link-/d")).unwrap();
+    symlink(outside.join("f"), into.join("link-/f")).unwrap();
+    let mut archive = tar::Builder::new(Vec::new());
+    for name in ["d/key", "d/e/key", "d/e/new"] {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(3);
+        header.set_mode(0o600);
+        archive.append_data(&mut header, name, &b"bad"[..]).unwrap();
+    }
+    let archive = archive.into_inner().unwrap();
+    let (out, swaps) = tried_while_swapped(&into, || {
+        let dir = Dir::open(&into).unwrap();
+        // It may fail at a link; it may not write through one.
+        let _ = unpack(&archive[..], dir, &into, Names::Kept, |_| ());
+        let intact = ["f", "key", "e/key"].iter().all(|file| fs::read(outside.join(file)).unwrap() == SECRET);
+        !intact || outside.join("e/new").exists()
+    });
+    assert!(swaps > 1000, "{swaps} swaps");
+    assert!(!out, "something was written outside");
 }
 
 #[test]
@@ -72,7 +113,7 @@ fn what_is_swapped_for_a_link_leads_nowhere() {
     symlink(outside.join("f"), from.join("link-/f")).unwrap();
     let (leaked, swaps) = swapped_while_packed(&from, &from);
     assert!(swaps > 1000, "{swaps} swaps");
-    assert_eq!(leaked, 0, "the key came along");
+    assert!(!leaked, "the key came along");
 }
 
 #[test]
