@@ -85,6 +85,10 @@ pub trait Backend: Send + Sync + 'static {
     fn publisher(&self) -> Option<&dyn Publisher> {
         None
     }
+
+    /// Ends every task that the backend spawned, and returns once they are gone. Sessions run on; connections to them may
+    /// break. The engine calls this last when it closes. There is no default: each backend says what it ends.
+    async fn close(&self);
 }
 
 /// What became of a session that was looked for.

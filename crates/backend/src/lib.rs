@@ -6,6 +6,7 @@
 //! - [`Backend`] and [`Connection`] are the contract, [`Output`] is how output is read.
 //! - [`Files`], [`Freezer`], [`Keeper`], [`Library`] and [`Publisher`] are what only some places have.
 //! - [`Environment`] is what rewrites a launch before a backend runs it.
+//! - [`BackendTasks`] owns what a backend spawns, and ends it.
 //! - [`Pins`] is what paths of the host mean, decided once; [`Beside`] is where they are looked at.
 //!
 //! With the feature `testing`, which no user of a backend needs:
@@ -31,6 +32,7 @@ mod launch;
 mod library;
 mod output;
 mod pins;
+mod tasks;
 
 pub use backend::{Adoption, Backend, Probe};
 pub use beside::Beside;
@@ -43,6 +45,7 @@ pub use launch::Launch;
 pub use library::{Library, Publisher};
 pub use output::{Output, OutputChunk, Stream};
 pub use pins::{Pins, Sure, check_pins};
+pub use tasks::BackendTasks;
 pub use wharf_model::{Capabilities, Failure, Ticket};
 
 /// What every operation of a backend returns.

@@ -72,6 +72,9 @@ impl Backend for LeftOut {
     async fn kill(&self, _: &Ticket) -> Result<(), Failure> {
         Err(self.refusal())
     }
+
+    /// Ends nothing: what was left out of the build has no tasks.
+    async fn close(&self) {}
 }
 
 #[async_trait]

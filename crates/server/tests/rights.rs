@@ -91,6 +91,10 @@ impl Backend for Inside {
     fn library(&self) -> Option<&dyn Library> {
         Some(&self.1)
     }
+
+    async fn close(&self) {
+        self.0.close().await;
+    }
 }
 
 async fn world() -> World {

@@ -81,4 +81,9 @@ impl Backend for Dressed {
     fn publisher(&self) -> Option<&dyn crate::Publisher> {
         self.backend.publisher()
     }
+
+    /// Ends what the wrapped backend ends.
+    async fn close(&self) {
+        self.backend.close().await;
+    }
 }

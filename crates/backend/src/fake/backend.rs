@@ -252,4 +252,7 @@ impl Backend for FakeBackend {
         }
         Ok(())
     }
+
+    /// Ends nothing: the only tasks of the fake are the commands of its sessions, which run on.
+    async fn close(&self) {}
 }

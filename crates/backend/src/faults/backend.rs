@@ -113,4 +113,9 @@ impl Backend for FaultyBackend {
     fn publisher(&self) -> Option<&dyn crate::Publisher> {
         self.inner.publisher()
     }
+
+    /// Ends what the wrapped backend ends: the faults spawn nothing.
+    async fn close(&self) {
+        self.inner.close().await;
+    }
 }

@@ -236,7 +236,7 @@ impl Backend for ContainerBackend {
             Ok(Ok((stream, welcome))) => {
                 let pid = ticket.command.as_ref().map_or(0, |command| command.pid);
                 let first = held::first_status(pid, ticket.spec.size, Some(&welcome));
-                let connection = held::connect(home.to_owned(), stream, first);
+                let connection = held::connect(&self.containers.tasks, home.to_owned(), stream, first);
                 self.remove_when_over(ticket, connection.status());
                 match EventsListener::open(home) {
                     Ok(listener) => self.containers.listen(listener, ticket, &connection),
@@ -319,5 +319,10 @@ impl Backend for ContainerBackend {
 
     fn publisher(&self) -> Option<&dyn Publisher> {
         Some(&*self.containers)
+    }
+
+    /// Ends the connections to holders, of containers and of guests. The containers and their sessions run on.
+    async fn close(&self) {
+        tokio::join!(self.containers.tasks.close(), self.guests.close());
     }
 }

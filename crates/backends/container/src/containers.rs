@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
-use wharf_backend::{Adoption, Beside, Connection, Result};
+use wharf_backend::{Adoption, BackendTasks, Beside, Connection, Result};
 use wharf_model::{Code, EngineVariables, ExitRecord, Failure, Home, Millis, Reason, SessionId, Ticket};
 
 use crate::backend::Options;
@@ -38,6 +38,8 @@ const MAX_ENGINES: usize = 16;
 /// The containers of an instance in the engines of one flavour.
 pub(crate) struct Containers {
     pub(crate) options: Options,
+    /// Owns what the backend spawns.
+    pub(crate) tasks: BackendTasks,
     /// Checks paths with a limit: a file system that never answers delays only the session that named the path.
     pub(crate) path_checks: Beside,
     owner: OnceLock<Owner>,
@@ -61,6 +63,7 @@ impl Containers {
     pub(crate) fn new(options: Options) -> Self {
         Self {
             options,
+            tasks: BackendTasks::default(),
             path_checks: Beside::default(),
             owner: OnceLock::new(),
             engines: Mutex::default(),

@@ -39,6 +39,11 @@ impl Guests {
         Self { containers, held }
     }
 
+    /// Ends the connections to the holders of guests.
+    pub(crate) async fn close(&self) {
+        self.held.close().await;
+    }
+
     /// Takes in a running container, by its exact name or its id.
     pub(crate) async fn take_in(&self, launch: Launch, what: &Text) -> Result<(Ticket, Arc<dyn Connection>)> {
         let what = what.lossy().into_owned();

@@ -215,7 +215,7 @@ impl SessionStart {
         self.dirs.write_ticket(&self.ticket)?;
         let pid = self.ticket.command.as_ref().map_or(started.command.pid, |command| command.pid);
         let first = held::first_status(pid, self.ticket.spec.size, None);
-        Ok(held::connect(self.ticket.dir.as_path().to_owned(), stream, first))
+        Ok(held::connect(&self.containers.tasks, self.ticket.dir.as_path().to_owned(), stream, first))
     }
 
     /// The command's user, and whether that is another user than we are.

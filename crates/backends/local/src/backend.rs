@@ -171,6 +171,11 @@ impl Backend for LocalBackend {
     fn freezer(&self) -> Option<&dyn wharf_backend::Freezer> {
         self.capabilities().pause.then_some(&CgroupFreezer)
     }
+
+    /// Ends the connections to holders. The holders and their sessions run on.
+    async fn close(&self) {
+        self.holders.close().await;
+    }
 }
 
 fn unavailable(program: &Path, why: &str) -> Probe {

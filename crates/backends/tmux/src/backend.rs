@@ -181,7 +181,7 @@ impl TmuxBackend {
         let passed = [link.as_fd(), seat.as_fd(), pidfd.as_fd()];
         match self.held.holders().take_over(&frame, &passed).await {
             Ok((stream, started)) => {
-                let connection = connect(&mut ticket, stream, started);
+                let connection = self.connect(&mut ticket, stream, started);
                 Ok((ticket, connection))
             }
             Err(failure) => {
@@ -196,18 +196,20 @@ impl TmuxBackend {
     /// Has tmux follow the session's size from here on.
     fn follow(&self, ticket: &Ticket, connection: &Arc<dyn Connection>) {
         let session = session_name(ticket);
-        tokio::spawn(geometry::follow(self.server.clone(), session, connection.status()));
+        let follow = geometry::follow(self.server.clone(), session, connection.status());
+        self.held.holders().tasks().spawn(follow);
     }
-}
 
-/// The connection to a holder that has just signed the ticket.
-fn connect(ticket: &mut Ticket, stream: UnixStream, started: Started) -> Arc<dyn Connection> {
-    let first = session::first_status(started.command.pid, ticket.spec.size, None);
-    ticket.holder = Some(started.holder);
-    ticket.command = Some(started.command);
-    ticket.scope = started.scope;
-    ticket.started = started.started;
-    session::connect(ticket.dir.as_path().to_owned(), stream, first)
+    /// The connection to a holder that has just signed the ticket.
+    fn connect(&self, ticket: &mut Ticket, stream: UnixStream, started: Started) -> Arc<dyn Connection> {
+        let first = session::first_status(started.command.pid, ticket.spec.size, None);
+        ticket.holder = Some(started.holder);
+        ticket.command = Some(started.command);
+        ticket.scope = started.scope;
+        ticket.started = started.started;
+        let tasks = self.held.holders().tasks();
+        session::connect(tasks, ticket.dir.as_path().to_owned(), stream, first)
+    }
 }
 
 /// What the backend is called.
@@ -270,7 +272,7 @@ impl Backend for TmuxBackend {
             .map_err(|_| Failure::new(Code::Timeout, "the holder did not start the command in time"))??;
         // The holder's own copy alone keeps it open from here on.
         drop(link);
-        let connection = connect(&mut ticket, stream, started.clone());
+        let connection = self.connect(&mut ticket, stream, started.clone());
         self.held.holders().hear_first(&started, &descriptors, &ticket, &*connection);
         self.follow(&ticket, &connection);
         Ok((ticket, connection))
@@ -320,5 +322,10 @@ impl Backend for TmuxBackend {
 
     fn freezer(&self) -> Option<&dyn wharf_backend::Freezer> {
         self.held.freezer()
+    }
+
+    /// Ends the connections to holders, and what follows their sizes. The panes and their sessions stay.
+    async fn close(&self) {
+        self.held.close().await;
     }
 }

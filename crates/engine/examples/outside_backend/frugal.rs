@@ -60,4 +60,9 @@ impl Backend for Frugal {
     fn freezer(&self) -> Option<&dyn Freezer> {
         self.0.freezer()
     }
+
+    /// Ends what the backend below ends: nothing is spawned here.
+    async fn close(&self) {
+        self.0.close().await;
+    }
 }

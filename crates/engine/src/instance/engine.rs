@@ -59,6 +59,7 @@ impl Engine {
     /// are, as a daemon that is killed drops them: what they had begun is on disk, and the next engine goes on from there.
     pub async fn close(&self) {
         self.shared.tasks.close(self.shared.timeouts.call).await;
+        self.shared.close_backends().await;
         let (store, within) = (self.shared.store.clone(), self.shared.timeouts.call);
         // A panic there is reported by the panic hook, and the directories are the truth.
         let _ = self.shared.tasks.spawn_blocking(move || store.flush(within)).await;

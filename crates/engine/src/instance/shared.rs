@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use tokio::sync::{Semaphore, broadcast};
+use tokio::task::JoinSet;
 use wharf_backend::{Backend, Beside, Environment};
 use wharf_model::{Code, Failure, Home, Millis, Offset, Project, Session, Source, State, Ticket};
 use wharf_store::{Row, Store};
@@ -61,6 +62,20 @@ impl Shared {
             Failure::new(Code::Invalid, format!("there is no backend {name:?}"))
                 .hint(format!("there is: {}", known.join(", ")))
         })
+    }
+
+    /// Has every backend end its tasks. Each has the same time, all at once.
+    pub(crate) async fn close_backends(&self) {
+        let mut closing = JoinSet::new();
+        for backend in &self.backends {
+            let (backend, within) = (Arc::clone(backend), self.timeouts.call);
+            closing.spawn(async move {
+                if tokio::time::timeout(within, backend.close()).await.is_err() {
+                    tracing::warn!(backend = backend.name(), "a backend's tasks did not end in time");
+                }
+            });
+        }
+        closing.join_all().await;
     }
 
     /// Changes what is known of a session, and tells those who follow.

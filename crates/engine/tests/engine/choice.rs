@@ -50,6 +50,10 @@ impl Backend for Named {
     async fn sweep(&self, ticket: &Ticket) -> Result<u32, Failure> {
         self.fake.sweep(ticket).await
     }
+
+    async fn close(&self) {
+        self.fake.close().await;
+    }
 }
 
 async fn engine(place: &Place, order: &[&str]) -> Engine {

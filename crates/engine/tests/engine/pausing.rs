@@ -71,6 +71,10 @@ impl Backend for Icy {
     fn freezer(&self) -> Option<&dyn Freezer> {
         Some(self)
     }
+
+    async fn close(&self) {
+        self.fake.close().await;
+    }
 }
 
 #[async_trait]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::UnixStream;
-use wharf_backend::{Connection, Status};
+use wharf_backend::{BackendTasks, Connection, Status};
 use wharf_holder::frame::Kind;
 use wharf_holder::wire::Hello;
 use wharf_model::Size;
@@ -38,9 +38,15 @@ pub async fn find(home: &Path) -> io::Result<(UnixStream, Hello)> {
     Ok((stream, serde_json::from_slice(&welcome)?))
 }
 
-/// The session in a directory as the contract has it. A holder that dies is not replaced.
-pub fn connect(home: PathBuf, stream: UnixStream, first: Status) -> Arc<dyn Connection> {
-    Arc::new(HolderConnection::new(HolderClient::open(home, None, stream, None, first)))
+/// The session in a directory as the contract has it. `tasks` owns the task that serves the connection. A holder that dies is
+/// not replaced.
+pub fn connect(
+    tasks: &BackendTasks,
+    home: PathBuf,
+    stream: UnixStream,
+    first: Status,
+) -> Arc<dyn Connection> {
+    Arc::new(HolderConnection::new(HolderClient::open(tasks, home, None, stream, None, first)))
 }
 
 /// What is known of a session at first: of one that was found, what its holder said.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, oneshot, watch};
-use wharf_backend::{Result, Status};
+use wharf_backend::{BackendTasks, Result, Status};
 use wharf_holder::frame::{Decoder, Header, Kind};
 use wharf_holder::pace::Pace;
 use wharf_holder::{linux, wire};
@@ -57,9 +57,19 @@ impl Drop for Forgotten<'_> {
     }
 }
 
+/// Ends the client when the task that serves it does, also where that task is dropped.
+struct EndOnDrop(Arc<HolderClient>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 impl HolderClient {
-    /// Serves a connection to a holder that has just said who it is.
+    /// Serves a connection to a holder that has just said who it is. `tasks` owns the task that does so.
     pub(super) fn open(
+        tasks: &BackendTasks,
         home: PathBuf,
         pool: Option<Arc<HolderPool>>,
         stream: UnixStream,
@@ -75,7 +85,8 @@ impl HolderClient {
             kept: Mutex::new(kept),
             more: Notify::new(),
         });
-        tokio::spawn(Arc::clone(&client).serve(stream));
+        let end = EndOnDrop(Arc::clone(&client));
+        tasks.spawn(async move { end.0.serve(stream).await });
         client
     }
 
@@ -158,7 +169,7 @@ impl HolderClient {
     }
 
     /// Carries frames until the session is over.
-    async fn serve(self: Arc<Self>, mut stream: UnixStream) {
+    async fn serve(&self, mut stream: UnixStream) {
         while !self.carry(&stream).await && !self.read_exit() {
             let lost = self.requests().interrupt();
             self.fail(lost);
@@ -170,6 +181,10 @@ impl HolderClient {
                 None => break,
             }
         }
+    }
+
+    /// Answers nothing any more: the session is over, or its task was dropped.
+    fn end(&self) {
         let waiters = self.requests().close();
         self.fail(waiters);
         // Nothing is kept alive for a session that is over.

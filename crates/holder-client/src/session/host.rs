@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use wharf_backend::{Adoption, Connection, Launch, Result, Status};
+use wharf_backend::{Adoption, BackendTasks, Connection, Launch, Result, Status};
 use wharf_boundary::SessionDir;
 use wharf_holder::frame::Kind;
 use wharf_holder::linux;
@@ -53,6 +53,8 @@ pub struct HostHolders {
     backend: &'static str,
     pub(super) pool: Arc<HolderPool>,
     sessions: PathBuf,
+    /// Owns what serves connections and channels, and what the backend above spawns.
+    tasks: BackendTasks,
 }
 
 impl HostHolders {
@@ -61,7 +63,17 @@ impl HostHolders {
     /// session is.
     pub fn new(backend: &'static str, holder: PathBuf, sessions: PathBuf, descriptors: Option<u64>) -> Self {
         let pool = HolderPool { nursery: Nursery::new(holder), descriptors };
-        Self { backend, pool: Arc::new(pool), sessions }
+        Self { backend, pool: Arc::new(pool), sessions, tasks: BackendTasks::default() }
+    }
+
+    /// Owns the tasks: the backend above spawns here too.
+    pub fn tasks(&self) -> &BackendTasks {
+        &self.tasks
+    }
+
+    /// Ends the connections to holders, and whatever else was spawned here. The holders run on.
+    pub async fn close(&self) {
+        self.tasks.close().await;
     }
 
     /// The holder's program.
@@ -98,7 +110,7 @@ impl HostHolders {
         let start = start_frame::start_of(&ticket, self.pool.descriptors);
         let frame = start_frame::start_frame(&start, &given, &launch.argv, &launch.env)?;
         let begun = self.pool.begin(&frame, &[]).await;
-        tokio::spawn(Arc::clone(&self.pool).replenish());
+        self.tasks.spawn(Arc::clone(&self.pool).replenish());
         let (stream, started, fds) = begun?;
         ticket.holder = Some(started.holder.clone());
         ticket.command = Some(started.command.clone());
@@ -107,7 +119,8 @@ impl HostHolders {
         let first = find::first_status(started.command.pid, ticket.spec.size, None);
         let channel = kept_fds::channel(&started, &fds);
         let kept = KeptFds::new(started, fds);
-        let client = HolderClient::open(launch.home, Some(Arc::clone(&self.pool)), stream, kept, first);
+        let client =
+            HolderClient::open(&self.tasks, launch.home, Some(Arc::clone(&self.pool)), stream, kept, first);
         self.hear(channel, &ticket, client.status.subscribe());
         Ok((ticket, Arc::new(HolderConnection::new(client))))
     }
@@ -126,7 +139,7 @@ impl HostHolders {
     /// Answers on the channel of a session that has one.
     fn hear(&self, channel: Option<OwnedFd>, ticket: &Ticket, status: watch::Receiver<Status>) {
         if let (Some(channel), Some(state)) = (channel, self.sessions.parent()) {
-            tokio::spawn(channel::serve(channel, ticket.clone(), state.to_owned(), status));
+            self.tasks.spawn(channel::serve(channel, ticket.clone(), state.to_owned(), status));
         }
     }
 
@@ -162,7 +175,7 @@ impl HostHolders {
                 }
                 let first = find::first_status(0, ticket.spec.size, Some(&welcome));
                 let pool = Some(Arc::clone(&self.pool));
-                let client = HolderClient::open(home.to_owned(), pool, stream, kept, first);
+                let client = HolderClient::open(&self.tasks, home.to_owned(), pool, stream, kept, first);
                 self.hear(channel, ticket, client.status.subscribe());
                 return Ok(Adoption::Alive(Arc::new(HolderConnection::new(client))));
             }

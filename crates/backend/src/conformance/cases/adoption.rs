@@ -6,7 +6,7 @@ use std::time::Duration;
 use wharf_model::{Home, ProcessIdentity, Reason, SessionId, Ticket};
 
 use crate::conformance::running::absent;
-use crate::conformance::{Bystander, Place, Running, Transcript, until};
+use crate::conformance::{Bystander, CASE_TIMEOUT, Place, Running, Transcript, until, within};
 use crate::{Adoption, Backend, Connection};
 
 /// Found again: input works, output continues, and the end is right.
@@ -35,6 +35,22 @@ pub async fn a_live_session_is_found_again(place: Arc<Place>) {
     all.until("before after").await;
     let record = connection.stop(crate::conformance::running::stop(Duration::ZERO)).await.expect("a stop");
     assert_eq!((record.signal, record.reason), (Some(9), Reason::Killed));
+}
+
+/// A backend that is closed leaves its sessions running, and can be used again.
+pub async fn closing_ends_no_session(place: Arc<Place>) {
+    let (session, ready) = place.echo().await;
+    if !place.can().adopt {
+        return absent("adoption", place.backend().adopt(&session.ticket).await);
+    }
+    within(CASE_TIMEOUT, "the close", place.backend().close()).await;
+    let mut at = ready.len() as u64;
+    for backend in [&*place.reopen(), place.backend()] {
+        let connection = alive(backend, &session.ticket).await;
+        connection.write(b"after", Duration::from_secs(5)).await.expect("input works");
+        Transcript::of(&*connection, wharf_model::Offset(at)).await.until("after").await;
+        at += "after".len() as u64;
+    }
 }
 
 /// Two connections to one session: both work, and both are told the end.

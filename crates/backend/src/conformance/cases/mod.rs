@@ -30,11 +30,13 @@ macro_rules! conformance_cases {
             adoption {
                 tty:
                     a_live_session_is_found_again
+                    closing_ends_no_session
                     connections_share_a_session
                     an_ended_session_is_found_with_its_record
                     a_stranger_is_not_taken_for_it;
                 pipes:
                     a_live_session_is_found_again
+                    closing_ends_no_session
                     connections_share_a_session
                     an_ended_session_is_found_with_its_record
                     a_stranger_is_not_taken_for_it;

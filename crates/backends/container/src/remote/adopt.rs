@@ -44,7 +44,7 @@ impl Containers {
         let why = match tokio::time::timeout(GREETING_TIMEOUT, held::find(home)).await {
             Ok(Ok((stream, welcome))) => {
                 let first = held::first_status(0, ticket.spec.size, Some(&welcome));
-                return Ok(Adoption::Alive(held::connect(home.to_owned(), stream, first)));
+                return Ok(Adoption::Alive(held::connect(&self.tasks, home.to_owned(), stream, first)));
             }
             Ok(Err(error)) => error.to_string(),
             Err(_) => "it does not answer".to_owned(),

@@ -108,6 +108,6 @@ impl SessionStart {
         self.ticket.scope = Scope { kind: ScopeKind::Namespace, dirs: Vec::new() };
         self.dirs.write_ticket(&self.ticket)?;
         let first = held::first_status(0, self.ticket.spec.size, None);
-        Ok(held::connect(self.ticket.dir.as_path().to_owned(), stream, first))
+        Ok(held::connect(&self.containers.tasks, self.ticket.dir.as_path().to_owned(), stream, first))
     }
 }

@@ -227,7 +227,7 @@ impl Containers {
                 let first = held::first_status(0, ticket.spec.size, Some(&welcome));
                 let stop =
                     Stop { grace: Duration::ZERO, reason: Reason::Killed, by: "nobody waited".to_owned() };
-                held::connect(home.to_owned(), stream, first).stop(stop).await?;
+                held::connect(&self.tasks, home.to_owned(), stream, first).stop(stop).await?;
             }
             self.leave_shared(ticket).await
         };

@@ -56,6 +56,10 @@ impl Backend for Sharing {
     fn publisher(&self) -> Option<&dyn Publisher> {
         self.0.publisher()
     }
+
+    async fn close(&self) {
+        self.0.close().await;
+    }
 }
 
 /// A backend to be tried whose sessions share a container.
