@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use wharf_backend::{Backend, Connection, Launch, OutputChunk, Stop, Stream};
+use wharf_backend::{Adoption, Backend, Connection, Launch, OutputChunk, Stop, Stream};
 use wharf_local::{LocalBackend, Options};
-use wharf_model::{Home, Millis, Offset, Reason, SessionId, Spec, Text, Ticket};
+use wharf_model::{Code, Home, Millis, Offset, Reason, SessionId, Spec, Text, Ticket};
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -16,7 +16,7 @@ struct Session {
     _dir: TempDir,
     home: std::path::PathBuf,
     connection: Arc<dyn Connection>,
-    _backend: LocalBackend,
+    backend: LocalBackend,
 }
 
 async fn start(script: &str, tty: bool) -> Session {
@@ -40,7 +40,7 @@ async fn start(script: &str, tty: bool) -> Session {
     };
     let home = launch.home.clone();
     let (_ticket, connection) = backend.start(launch).await.unwrap();
-    Session { _dir: dir, home, connection, _backend: backend }
+    Session { _dir: dir, home, connection, backend }
 }
 
 impl Session {
@@ -142,6 +142,20 @@ async fn a_stop_that_its_holder_does_not_live_to_see_is_carried_out_by_the_next(
     assert_eq!((record.reason, record.survivors), (Reason::Stopped, 0));
     let pids = wharf_holder::linux::proc::pids().unwrap();
     assert!(!pids.into_iter().any(|pid| wharf_holder::linux::proc::carries(pid, &token)), "nothing is left");
+}
+
+#[tokio::test]
+async fn closing_the_backend_answers_those_who_wait_and_leaves_the_session() {
+    let session = start("sleep 1000", true).await;
+    let waiting = session.connection.wait();
+    session.backend.close().await;
+    let answer = tokio::time::timeout(TEST_TIMEOUT, waiting).await.expect("an answer");
+    assert_eq!(answer.unwrap_err().code, Code::Unreachable);
+    let Adoption::Alive(again) = session.backend.adopt(&session.ticket()).await.unwrap() else {
+        panic!("the session does not live");
+    };
+    let stop = Stop { grace: Duration::ZERO, reason: Reason::Killed, by: "the test".into() };
+    again.stop(stop).await.unwrap();
 }
 
 #[tokio::test]
