@@ -14,9 +14,10 @@ pub(crate) mod configuration;
 pub(crate) mod membership;
 
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::RenameFlags;
+use rustix::fs::{FlockOperation, Mode, OFlags, RenameFlags};
 use wharf_boundary::{Dir, Kind};
 use wharf_model::{Home, SessionId, Text};
 
@@ -112,8 +113,23 @@ impl SharedContainer {
         session_dirs::link_into_room(&own, &[Home::LOG, Home::SOCKET, Home::EXIT])
     }
 
+    /// Waits until no other task and no other daemon moves a room of this container, and keeps them waiting until the
+    /// descriptor is dropped. No session can reach this directory; it is held for a few renames at a time.
+    fn lock_rooms(&self) -> io::Result<Option<OwnedFd>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match rustix::fs::open(&self.dir, flags, Mode::empty()) {
+            Ok(dir) => {
+                rustix::io::retry_on_intr(|| rustix::fs::flock(&dir, FlockOperation::LockExclusive))?;
+                Ok(Some(dir))
+            }
+            Err(rustix::io::Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Moves a session's room into the container. Removes whatever a neighbour has put in its place.
     pub(crate) fn move_room_in(&self, home: &Path, id: &SessionId) -> io::Result<()> {
+        let _alone = self.lock_rooms()?;
         let (own, rooms) = (Dir::open(home)?, Dir::open(&self.rooms())?);
         let mut tries = 0;
         loop {
@@ -148,6 +164,7 @@ impl SharedContainer {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             own => own?,
         };
+        let _alone = self.lock_rooms()?;
         // Trust our own link alone: another container may have a room of the same name.
         if !self.has_room_of(&own, id) {
             return Ok(());
@@ -335,6 +352,29 @@ mod tests {
         assert_eq!(fs::read_dir(home.join(Home::LOG)).unwrap().count(), 3, "earlier runs are kept");
         shared.remove_dirs();
         assert!(!shared.dir().exists());
+    }
+
+    #[test]
+    fn a_room_that_two_take_back_at_once_comes_back_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let (id, home) = (SessionId::new(Millis(1), 7), dir.path().join("sessions/s"));
+        let shared = SharedContainer::of(dir.path(), "m");
+        shared.create_dirs(false).unwrap();
+        for run in 1..=300 {
+            SharedContainer::create_room(&home, run, false).unwrap();
+            shared.move_room_in(&home, &id).unwrap();
+            fs::write(shared.rooms().join(id.as_str()).join("log/x"), run.to_string()).unwrap();
+            let start = std::sync::Barrier::new(2);
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        start.wait();
+                        shared.move_room_out(&home, &id).unwrap();
+                    });
+                }
+            });
+            assert_eq!(fs::read_to_string(home.join(ROOM).join("log/x")).unwrap(), run.to_string());
+        }
     }
 
     #[test]

@@ -236,6 +236,7 @@ impl Containers {
         }
         let fingerprint = TicketData::of(ticket).shared.unwrap_or_default();
         let (shared, ticket) = (SharedContainer::of(&self.options.state, &fingerprint), ticket.clone());
+        let _turn = self.sharing_turn.lock().await;
         let forget = move || shared.undo_room(ticket.dir.as_path(), &ticket.id, ticket.run);
         let _ = off_thread(forget).await;
     }
