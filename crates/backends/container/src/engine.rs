@@ -3,6 +3,8 @@
 pub(crate) mod allowance;
 pub(crate) mod caller;
 pub(crate) mod endpoint;
+#[cfg(test)]
+pub(crate) mod fake;
 pub(crate) mod inspect;
 pub(crate) mod pause_events;
 pub(crate) mod route;
@@ -85,7 +87,16 @@ impl Engine {
     /// A client for one question that is answered by a stream, of which each item is limited: whoever takes one renews the
     /// allowance.
     pub(crate) fn stream(&self) -> Result<(Docker, Allowance), Failure> {
-        let (version, allowance) = (self.docker.client_version(), Allowance::of(MAX_ITEM_LEN));
+        self.stream_within(Allowance::of(MAX_ITEM_LEN))
+    }
+
+    /// The same, where so many bytes may come in all.
+    pub(crate) fn stream_of(&self, total: u64) -> Result<(Docker, Allowance), Failure> {
+        self.stream_within(Allowance::of(MAX_ITEM_LEN).in_total(total))
+    }
+
+    fn stream_within(&self, allowance: Allowance) -> Result<(Docker, Allowance), Failure> {
+        let version = self.docker.client_version();
         let client = self.transport.stream_client(CHANGE_TIMEOUT, &version, allowance.clone());
         Ok((client.map_err(|error| self.failure("a stream", &error))?, allowance))
     }
@@ -302,58 +313,20 @@ fn why(error: &Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::{UnixListener, UnixStream};
-
+    use super::fake::{Answer, FakeEngine};
     use super::*;
 
-    const HEAD: &str =
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
-
-    /// Serves an engine that is well until it is asked for `endless`: then it says the same byte until nobody listens.
-    async fn talkative(listener: UnixListener, endless: &'static str) {
-        while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(answer(stream, endless));
-        }
-    }
-
-    async fn answer(mut stream: UnixStream, endless: &str) -> io::Result<()> {
-        let mut asked = Vec::new();
-        while !asked.windows(4).any(|window| window == b"\r\n\r\n") {
-            if stream.read_buf(&mut asked).await? == 0 {
-                return Ok(());
-            }
-        }
-        let asked = String::from_utf8_lossy(&asked).into_owned();
-        stream.write_all(HEAD.as_bytes()).await?;
-        if asked.contains(endless) {
-            let piece = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
-            loop {
-                stream.write_all(piece.as_bytes()).await?;
-            }
-        }
-        let version = r#"{"ApiVersion":"1.44","Version":"1","Os":"linux","Arch":"amd64"}"#;
-        stream.write_all(format!("{:x}\r\n{version}\r\n0\r\n\r\n", version.len()).as_bytes()).await
-    }
-
-    /// An engine that talks without end about one thing, which the caller keeps alive.
-    fn engine_without_end(dir: &Path, endless: &'static str) -> (Endpoint, tokio::task::JoinHandle<()>) {
-        let path = dir.join("engine.sock");
-        let served = tokio::spawn(talkative(UnixListener::bind(&path).unwrap(), endless));
-        (Endpoint::named(format!("unix://{}", path.display()), "a test"), served)
-    }
-
-    async fn reach(endpoint: &Endpoint) -> Result<Engine, Failure> {
-        Engine::reach(endpoint, Flavour::Docker, Path::new("ssh")).await
+    /// An engine that says the same byte without end when it is asked for this.
+    fn engine_without_end(dir: &Path, endless: &'static str) -> FakeEngine {
+        FakeEngine::serve(dir, move |path| {
+            if path.contains(endless) { Answer::Endless(|_| " ".repeat(1 << 16)) } else { Answer::Usual }
+        })
     }
 
     #[tokio::test]
     async fn an_answer_without_end_is_given_up_at_its_limit() {
         let dir = tempfile::tempdir().unwrap();
-        let (endpoint, _served) = engine_without_end(dir.path(), "/version");
-        let failure = reach(&endpoint).await.unwrap_err();
+        let failure = engine_without_end(dir.path(), "/version").reach().await.unwrap_err();
         assert_eq!(failure.code, Code::Unavailable);
         assert!(failure.message.contains("says more than 16384 KiB at once"), "{failure}");
     }
@@ -361,18 +334,16 @@ mod tests {
     #[tokio::test]
     async fn what_is_asked_of_containers_has_the_same_limit() {
         let dir = tempfile::tempdir().unwrap();
-        let (endpoint, _served) = engine_without_end(dir.path(), "/containers/");
-        let engine = reach(&endpoint).await.unwrap();
-        let failure = engine.containers("wharf").await.unwrap_err();
+        let served = engine_without_end(dir.path(), "/containers/");
+        let failure = served.reach().await.unwrap().containers("wharf").await.unwrap_err();
         assert!(failure.message.contains("says more than 16384 KiB at once"), "{failure}");
     }
 
     #[tokio::test]
     async fn a_line_of_a_pull_without_end_is_given_up_at_its_limit() {
         let dir = tempfile::tempdir().unwrap();
-        let (endpoint, _served) = engine_without_end(dir.path(), "/images/create");
-        let engine = reach(&endpoint).await.unwrap();
-        let (docker, _) = engine.stream().unwrap();
+        let served = engine_without_end(dir.path(), "/images/create");
+        let (docker, _) = served.reach().await.unwrap().stream().unwrap();
         let image = bollard::query_parameters::CreateImageOptionsBuilder::default().from_image("any").build();
         let error = docker.create_image(Some(image), None, None).next().await.unwrap().unwrap_err();
         assert!(matches!(error, Error::IOError { .. }), "{error:?}");
@@ -381,9 +352,8 @@ mod tests {
     #[tokio::test]
     async fn a_stream_may_be_of_any_length_when_its_items_are_taken() {
         let dir = tempfile::tempdir().unwrap();
-        let (endpoint, _served) = engine_without_end(dir.path(), "/archive");
-        let engine = reach(&endpoint).await.unwrap();
-        let (docker, allowance) = engine.stream().unwrap();
+        let served = engine_without_end(dir.path(), "/archive");
+        let (docker, allowance) = served.reach().await.unwrap().stream().unwrap();
         let path =
             bollard::query_parameters::DownloadFromContainerOptionsBuilder::default().path("/x").build();
         let mut pieces = docker.download_from_container("c", Some(path));

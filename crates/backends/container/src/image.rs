@@ -2,22 +2,42 @@
 
 pub(crate) mod context;
 pub(crate) mod images;
+mod layers;
 pub(crate) mod library;
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::time::Duration;
 
 use bollard::models::ImageInspect;
 use bollard::query_parameters::{BuildImageOptionsBuilder, CreateImageOptionsBuilder};
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
+use tokio::time::Instant;
 use wharf_backend::Progress;
 use wharf_model::{Code, Container, Failure, Pull, Text};
 
 use crate::engine::Engine;
+use crate::engine::allowance::Allowance;
 use crate::image::context::Context;
+use crate::image::layers::Layers;
 
-/// How long a pull or a build may be silent.
-const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
+/// What a pull or a build may cost.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    /// How long it may be silent.
+    silence: Duration,
+    /// How long it may take.
+    time: Duration,
+    /// How much the engine may say of it, in bytes.
+    len: u64,
+}
+
+/// So much of one step is shown or kept, in bytes.
+const MAX_SHOWN_LEN: usize = 4 << 10;
+
+/// Generous: a large image over a slow line, a build that compiles for hours and prints every line of it.
+const BOUNDS: Bounds =
+    Bounds { silence: Duration::from_secs(60), time: Duration::from_secs(6 * 3600), len: 256 << 20 };
 
 /// What an image says of the commands that run in it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -46,7 +66,7 @@ pub(crate) async fn ensure(
     if let Some(path) = &container.build {
         let context = Context::of(path.as_path())?;
         let tag = if container.image.is_empty() { tag(path) } else { container.image.clone() };
-        build(engine, &context, &tag, container.platform.as_deref(), labels, progress).await?;
+        build(engine, &context, &tag, container.platform.as_deref(), labels, progress, BOUNDS).await?;
         return engine.image(&tag).await?.map(read).ok_or_else(|| missing(&tag));
     }
     let name = container.image.as_str();
@@ -74,7 +94,7 @@ pub(crate) async fn ensure(
             .hint(hint));
         }
         None => {
-            pull(engine, name, container.platform.as_deref(), progress).await?;
+            pull(engine, name, container.platform.as_deref(), progress, BOUNDS).await?;
             engine.image(name).await?.ok_or_else(|| missing(name))?
         }
     };
@@ -101,31 +121,31 @@ async fn build(
     platform: Option<&str>,
     labels: &HashMap<String, String>,
     told: &Progress,
+    bounds: Bounds,
 ) -> Result<(), Failure> {
     let options = BuildImageOptionsBuilder::default().dockerfile(&context.file).t(tag).rm(true).forcerm(true);
     // By these it is known as ours when nobody needs it any more.
     let options = options.labels(labels).platform(platform.unwrap_or_default()).build();
-    let (docker, allowance) = engine.stream()?;
-    let mut progress =
-        Box::pin(docker.build_image(options, None, Some(bollard::body_try_stream(context.stream()))));
+    let (docker, allowance) = engine.stream_of(bounds.len)?;
+    let body = bollard::body_try_stream(context.stream());
+    let mut steps = Steps::of(docker.build_image(options, None, Some(body)), allowance, bounds);
     let mut last = String::new();
     let failed = |why: &str, last: &str| {
-        let message = format!("the build of {tag} failed: {}", why.trim());
-        let failure = Failure::new(Code::Invalid, message);
-        if last.trim().is_empty() { failure } else { failure.hint(format!("it said last: {}", last.trim())) }
+        let failure = Failure::new(Code::Invalid, format!("the build of {tag} failed: {}", shown(why)));
+        if last.is_empty() { failure } else { failure.hint(format!("it said last: {last}")) }
     };
     loop {
-        let next = tokio::time::timeout(SILENCE_TIMEOUT, progress.next()).await;
-        allowance.renew();
-        match next.map_err(|_| silent("build", tag))? {
+        match steps.next("build", tag).await? {
             None => return Ok(()),
             Some(Ok(step)) => {
                 if let Some(error) = step.error_detail {
                     return Err(failed(&error.message.unwrap_or_default(), &last));
                 }
-                if let Some(text) = step.stream.filter(|text| !text.trim().is_empty()) {
-                    told.tell(text.trim());
-                    last = text;
+                let text = step.stream.unwrap_or_default();
+                let text = shown(&text);
+                if !text.is_empty() {
+                    told.tell(text);
+                    text.clone_into(&mut last);
                 }
             }
             Some(Err(error)) => return Err(failed(&engine.failure("the build", &error).message, &last)),
@@ -133,20 +153,24 @@ async fn build(
     }
 }
 
-async fn pull(engine: &Engine, name: &str, platform: Option<&str>, told: &Progress) -> Result<(), Failure> {
+async fn pull(
+    engine: &Engine,
+    name: &str,
+    platform: Option<&str>,
+    told: &Progress,
+    bounds: Bounds,
+) -> Result<(), Failure> {
     // Without a tag an engine would fetch all of them.
     let named = name.rsplit('/').next().unwrap_or(name).contains([':', '@']);
     let full = if named { name.to_owned() } else { format!("{name}:latest") };
     let options =
         CreateImageOptionsBuilder::default().from_image(&full).platform(platform.unwrap_or_default());
     let options = options.build();
-    let (docker, allowance) = engine.stream()?;
-    let mut progress = Box::pin(docker.create_image(Some(options), None, None));
+    let (docker, allowance) = engine.stream_of(bounds.len)?;
+    let mut steps = Steps::of(docker.create_image(Some(options), None, None), allowance, bounds);
     let mut layers = Layers::default();
     loop {
-        let next = tokio::time::timeout(SILENCE_TIMEOUT, progress.next()).await;
-        allowance.renew();
-        match next.map_err(|_| silent("pull", name))? {
+        match steps.next("pull", name).await? {
             None => return Ok(()),
             // A pull that fails has begun well: its error is in the stream.
             Some(Ok(step)) => {
@@ -167,33 +191,40 @@ async fn pull(engine: &Engine, name: &str, platform: Option<&str>, told: &Progre
     }
 }
 
-/// How far the parts of an image are.
-#[derive(Debug, Default)]
-struct Layers {
-    parts: HashMap<String, (u64, u64)>,
-    told: u64,
+/// What an engine tells of a pull or a build, within bounds.
+struct Steps<S> {
+    stream: Pin<Box<S>>,
+    allowance: Allowance,
+    bounds: Bounds,
+    until: Instant,
 }
 
-impl Layers {
-    /// Notes how far one part is. Says how much of all is there, each time that it is five in a hundred more.
-    fn note(&mut self, part: String, current: Option<i64>, total: Option<i64>) -> Option<u64> {
-        let (current, total) = (current? as u64, total.filter(|total| *total > 0)? as u64);
-        self.parts.insert(part, (current.min(total), total));
-        let (have, all) = self.parts.values().fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
-        let percent = have * 100 / all.max(1);
-        // Parts are heard of one by one, so it can go back; that is not told.
-        (percent >= self.told + 5 || (percent == 100 && self.told < 100)).then(|| {
-            self.told = percent;
-            percent
+impl<S: Stream> Steps<S> {
+    fn of(stream: S, allowance: Allowance, bounds: Bounds) -> Self {
+        Self { stream: Box::pin(stream), allowance, bounds, until: Instant::now() + bounds.time }
+    }
+
+    /// The next step; none once all is done.
+    async fn next(&mut self, what: &str, name: &str) -> Result<Option<S::Item>, Failure> {
+        let quiet = Instant::now() + self.bounds.silence;
+        let next = tokio::time::timeout_at(quiet.min(self.until), self.stream.next()).await;
+        self.allowance.renew();
+        next.map_err(|_| {
+            let why = if quiet < self.until {
+                format!("was silent for {} s", self.bounds.silence.as_secs())
+            } else {
+                format!("took more than {} s", self.bounds.time.as_secs())
+            };
+            Failure::new(Code::Timeout, format!("the {what} of {name:?} {why}"))
         })
     }
 }
 
-fn silent(what: &str, name: &str) -> Failure {
-    Failure::new(
-        Code::Timeout,
-        format!("the {what} of {name:?} was silent for {} s", SILENCE_TIMEOUT.as_secs()),
-    )
+/// So much of what an engine says as is shown or kept.
+fn shown(text: &str) -> &str {
+    let text = text.trim();
+    let end = (0..=text.len().min(MAX_SHOWN_LEN)).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
 }
 
 /// What engines say of an image that is not made for the platform that is asked for. They have no code for it.
@@ -201,7 +232,7 @@ const NO_PLATFORM: &[&str] =
     &["no matching manifest", "no image found in manifest list", "no image found in image index"];
 
 async fn refused(engine: &Engine, name: &str, platform: Option<&str>, why: &str) -> Failure {
-    let failure = Failure::new(Code::Unavailable, format!("cannot fetch the image {name:?}: {}", why.trim()));
+    let failure = Failure::new(Code::Unavailable, format!("cannot fetch the image {name:?}: {}", shown(why)));
     if !NO_PLATFORM.iter().any(|words| why.contains(words)) {
         return failure.hint("is its name right, and can the engine reach its registry?");
     }
@@ -286,20 +317,49 @@ fn read(image: ImageInspect) -> Image {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::fake::{Answer, FakeEngine};
 
-    #[test]
-    fn progress_is_told_in_steps_and_only_forwards() {
-        let mut layers = Layers::default();
-        let mut note = |part: &str, current, total| layers.note(part.to_owned(), Some(current), Some(total));
-        assert_eq!(note("a", 1, 100), None);
-        assert_eq!(note("a", 50, 100), Some(50));
-        assert_eq!(note("b", 0, 100), None);
-        assert_eq!(note("a", 100, 100), None);
-        assert_eq!(note("b", 60, 100), Some(80));
-        assert_eq!(note("b", 100, 100), Some(100));
-        assert_eq!(note("b", 100, 100), None);
-        assert_eq!(layers.note("c".to_owned(), None, Some(5)), None);
-        assert_eq!(layers.note("c".to_owned(), Some(1), Some(0)), None);
+    /// What a pull comes to of which an engine tells so, within bounds that a test has the time for.
+    async fn pulled(notes: fn() -> Answer, bounds: Bounds) -> Failure {
+        let dir = tempfile::tempdir().unwrap();
+        let served = FakeEngine::serve(dir.path(), move |path| {
+            if path.contains("/images/create") { notes() } else { Answer::Usual }
+        });
+        let engine = served.reach().await.unwrap();
+        let (told, long) = (Progress::default(), Duration::from_secs(30));
+        let pull = pull(&engine, "any", None, &told, bounds);
+        tokio::time::timeout(long, pull).await.expect("it never ends").unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_pull_that_tells_of_new_layers_without_end_is_given_up() {
+        let notes = || {
+            Answer::Endless(|number| {
+                let progress =
+                    r#""progressDetail":{"current":9223372036854775807,"total":9223372036854775807}"#;
+                format!("{{\"id\":\"{number}\",{progress}}}\r\n")
+            })
+        };
+        let failure = pulled(notes, Bounds { len: 1 << 20, ..BOUNDS }).await;
+        assert!(failure.message.contains("says more than 1024 KiB in all"), "{failure}");
+        let failure = pulled(notes, Bounds { time: Duration::from_millis(300), ..BOUNDS }).await;
+        assert_eq!(failure.code, Code::Timeout, "{failure}");
+    }
+
+    #[tokio::test]
+    async fn a_pull_that_falls_silent_is_given_up() {
+        let notes = || Answer::Stalls("{\"id\":\"a\"}\r\n".to_owned());
+        let failure = pulled(notes, Bounds { silence: Duration::from_millis(300), ..BOUNDS }).await;
+        assert_eq!(failure.code, Code::Timeout, "{failure}");
+        assert!(failure.message.contains("was silent"), "{failure}");
+    }
+
+    #[tokio::test]
+    async fn what_an_engine_says_of_a_failed_pull_is_cut() {
+        let notes =
+            || Answer::Whole(200, format!(r#"{{"errorDetail":{{"message":"{}"}}}}"#, "x".repeat(99_999)));
+        let failure = pulled(notes, BOUNDS).await;
+        assert!(failure.message.len() < 2 * MAX_SHOWN_LEN, "{}", failure.message.len());
     }
 
     #[test]

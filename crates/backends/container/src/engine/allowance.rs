@@ -6,7 +6,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -21,11 +21,20 @@ pub(crate) const MAX_ITEM_LEN: usize = 512 << 10;
 pub(crate) struct Allowance {
     limit: usize,
     left: Arc<AtomicUsize>,
+    total: u64,
+    /// How much came in all.
+    came: Arc<AtomicU64>,
 }
 
 impl Allowance {
+    /// So many bytes at once, for as long as what came is taken.
     pub(crate) fn of(limit: usize) -> Self {
-        Self { limit, left: Arc::new(AtomicUsize::new(limit)) }
+        Self { limit, left: Arc::new(AtomicUsize::new(limit)), total: u64::MAX, came: Arc::default() }
+    }
+
+    /// The same, and so many bytes in all.
+    pub(crate) fn in_total(self, total: u64) -> Self {
+        Self { total, ..self }
     }
 
     /// Begins anew: what came so far has been taken.
@@ -34,15 +43,16 @@ impl Allowance {
     }
 
     fn spend(&self, bytes: usize) -> io::Result<()> {
+        let odd = |limit: u64, when: &str| {
+            let message = format!("the engine says more than {} KiB {when}", limit >> 10);
+            io::Error::new(io::ErrorKind::InvalidData, message)
+        };
+        if self.came.fetch_add(bytes as u64, Ordering::Relaxed) > self.total.saturating_sub(bytes as u64) {
+            return Err(odd(self.total, "in all"));
+        }
         let spent =
             self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
-        spent.map(drop).map_err(|_| {
-            let limit = self.limit >> 10;
-            io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("the engine says more than {limit} KiB at once"),
-            )
-        })
+        spent.map(drop).map_err(|_| odd(self.limit as u64, "at once"))
     }
 }
 
