@@ -1,6 +1,7 @@
 //! Finds the engine and the container of a session, and what the engine knows of a session whose holder is silent.
 
 use std::collections::{HashMap, HashSet};
+use std::mem;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -76,6 +77,15 @@ impl Containers {
         }
     }
 
+    /// Ends all that was spawned, and waits for it. The containers and their sessions run on.
+    pub(crate) async fn close(&self) {
+        let engines = mem::take(&mut *self.engines.lock().unwrap_or_else(PoisonError::into_inner));
+        engines.iter().for_each(|engine| engine.transport().hang_up());
+        self.tasks.close().await;
+        // What the first ones leave when they are dropped: a command whose caller is gone is still ended.
+        self.tasks.close().await;
+    }
+
     /// Who we are to an engine.
     pub(crate) fn owner(&self) -> Result<&Owner> {
         if let Some(owner) = self.owner.get() {
@@ -117,7 +127,7 @@ impl Containers {
             // Once for each engine, in the background.
             let (engine, owner, sessions) = (engine.clone(), owner.clone(), self.options.sessions.clone());
             let (state, turn) = (self.options.state.clone(), Arc::clone(&self.sharing_turn));
-            tokio::spawn(async move {
+            self.tasks.spawn(async move {
                 orphaned_containers::remove_all(&engine, &owner, &sessions).await;
                 membership::remove_unused_or_log(&engine, &owner, [&state, &sessions], &turn).await;
             });
@@ -137,7 +147,7 @@ impl Containers {
         {
             return Ok(engine);
         }
-        let engine = Engine::reach(endpoint, self.options.flavour, &self.options.ssh).await?;
+        let engine = Engine::reach(endpoint, self.options.flavour, &self.options.ssh, &self.tasks).await?;
         let mut engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
         engines.retain(|engine| !is_it(engine));
         if engines.len() == MAX_ENGINES {
@@ -190,7 +200,7 @@ impl Containers {
 
     /// Relays events from a session's room until it is over.
     pub(crate) fn listen(&self, listener: EventsListener, ticket: &Ticket, connection: &Arc<dyn Connection>) {
-        tokio::spawn(listener.run(ticket.clone(), self.options.state.clone(), connection.status()));
+        self.tasks.spawn(listener.run(ticket.clone(), self.options.state.clone(), connection.status()));
     }
 
     /// Asks the engine what became of a session whose holder does not answer.

@@ -1,17 +1,20 @@
 //! An engine, which every question is asked with a deadline.
 
 pub(crate) mod allowance;
+mod bounded;
 pub(crate) mod caller;
 pub(crate) mod endpoint;
 #[cfg(test)]
 pub(crate) mod fake;
 pub(crate) mod inspect;
 pub(crate) mod pause_events;
+pub(crate) mod recalls;
 pub(crate) mod route;
 #[cfg(feature = "remote-engines")]
 mod tls;
 pub(crate) mod transport;
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +25,12 @@ use bollard::models::{ContainerCreateBody, ImageInspect};
 use bollard::query_parameters::{CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder};
 use futures_util::StreamExt;
 use tokio::sync::OnceCell;
+use wharf_backend::BackendTasks;
 use wharf_model::{Code, Failure};
 
 use crate::engine::allowance::{Allowance, MAX_ITEM_LEN};
 use crate::engine::endpoint::{Endpoint, Flavour};
-use crate::engine::inspect::{EngineTraits, Found, Listed};
+use crate::engine::inspect::{EngineTraits, Found, Listed, ListedImage};
 use crate::engine::transport::Transport;
 
 /// How long a question takes at most that an engine answers from memory.
@@ -47,8 +51,13 @@ pub(crate) struct Engine {
 
 impl Engine {
     /// Reaches the engine, and settles on a version of its API. A client alone says nothing: the engine must answer.
-    pub(crate) async fn reach(endpoint: &Endpoint, flavour: Flavour, ssh: &Path) -> Result<Self, Failure> {
-        let transport = Transport::to(endpoint, flavour, ssh)?;
+    pub(crate) async fn reach(
+        endpoint: &Endpoint,
+        flavour: Flavour,
+        ssh: &Path,
+        tasks: &BackendTasks,
+    ) -> Result<Self, Failure> {
+        let transport = Transport::to(endpoint, flavour, ssh, tasks)?;
         let down = |why: String| {
             let why = transport.complaint().map_or(why.clone(), |complaint| format!("{complaint} ({why})"));
             let message = format!("no engine answers at {endpoint}: {why}");
@@ -108,15 +117,9 @@ impl Engine {
 
     /// How it runs. Asked once: some engines take long to say.
     pub(crate) async fn traits(&self) -> Result<EngineTraits, Failure> {
-        let lost = |why: String| {
-            let message = format!("the engine at {} did not tell of itself: {why}", self.endpoint.address);
-            Failure::new(Code::Unreachable, message)
-        };
         let ask = async || {
-            let asked = tokio::time::timeout(CHANGE_TIMEOUT, inspect::traits(&self.transport)).await;
-            asked
-                .map_err(|_| lost(format!("it is silent for {CHANGE_TIMEOUT:?}")))?
-                .map_err(|error| lost(error.to_string()))
+            let asked = inspect::traits(&self.transport);
+            self.told(CHANGE_TIMEOUT, || "tell of itself".to_owned(), asked).await
         };
         self.traits.get_or_try_init(ask).await.copied()
     }
@@ -163,40 +166,41 @@ impl Engine {
 
     /// A container by id or name; none where there is no such one.
     pub(crate) async fn container(&self, id: &str) -> Result<Option<Found>, Failure> {
-        let lost = |why: String| {
-            let message =
-                format!("the engine at {} did not tell of container {id}: {why}", self.endpoint.address);
-            Failure::new(Code::Unreachable, message)
-        };
-        let asked = tokio::time::timeout(QUERY_TIMEOUT, inspect::container(&self.transport, id)).await;
-        asked
-            .map_err(|_| lost(format!("it is silent for {QUERY_TIMEOUT:?}")))?
-            .map_err(|error| lost(error.to_string()))
+        let asked = inspect::container(&self.transport, id);
+        self.told(QUERY_TIMEOUT, || format!("tell of container {id}"), asked).await
     }
 
     /// All containers with a label, whether they run or not.
     pub(crate) async fn containers(&self, label: &str) -> Result<Vec<Listed>, Failure> {
-        let lost = |why: String| {
-            let message =
-                format!("the engine at {} did not list its containers: {why}", self.endpoint.address);
-            Failure::new(Code::Unreachable, message)
-        };
-        let asked = tokio::time::timeout(QUERY_TIMEOUT, inspect::containers(&self.transport, label)).await;
-        asked
-            .map_err(|_| lost(format!("it is silent for {QUERY_TIMEOUT:?}")))?
-            .map_err(|error| lost(error.to_string()))
+        let asked = inspect::containers(&self.transport, label);
+        self.told(QUERY_TIMEOUT, || "list its containers".to_owned(), asked).await
     }
 
     /// The images that containers need, once for each of these.
     pub(crate) async fn images_in_use(&self) -> Result<Vec<String>, Failure> {
+        let asked = inspect::images_in_use(&self.transport);
+        self.told(QUERY_TIMEOUT, || "list its containers".to_owned(), asked).await
+    }
+
+    /// All images.
+    pub(crate) async fn images(&self, within: Duration) -> Result<Vec<ListedImage>, Failure> {
+        self.told(within, || "list its images".to_owned(), inspect::images(&self.transport)).await
+    }
+
+    /// Waits for an answer, and says what the engine did not do where there is none.
+    async fn told<T>(
+        &self,
+        within: Duration,
+        what: impl Fn() -> String,
+        asked: impl Future<Output = io::Result<T>>,
+    ) -> Result<T, Failure> {
         let lost = |why: String| {
-            let message =
-                format!("the engine at {} did not list its containers: {why}", self.endpoint.address);
+            let message = format!("the engine at {} did not {}: {why}", self.endpoint.address, what());
             Failure::new(Code::Unreachable, message)
         };
-        let asked = tokio::time::timeout(QUERY_TIMEOUT, inspect::images_in_use(&self.transport)).await;
+        let asked = tokio::time::timeout(within, asked).await;
         asked
-            .map_err(|_| lost(format!("it is silent for {QUERY_TIMEOUT:?}")))?
+            .map_err(|_| lost(format!("it is silent for {within:?}")))?
             .map_err(|error| lost(error.to_string()))
     }
 
@@ -328,15 +332,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let failure = engine_without_end(dir.path(), "/version").reach().await.unwrap_err();
         assert_eq!(failure.code, Code::Unavailable);
-        assert!(failure.message.contains("says more than 16384 KiB at once"), "{failure}");
+        assert!(failure.message.contains("says more than 1024 KiB at once"), "{failure}");
     }
 
     #[tokio::test]
-    async fn what_is_asked_of_containers_has_the_same_limit() {
+    async fn a_list_without_end_is_given_up_at_its_limit() {
         let dir = tempfile::tempdir().unwrap();
         let served = engine_without_end(dir.path(), "/containers/");
         let failure = served.reach().await.unwrap().containers("wharf").await.unwrap_err();
-        assert!(failure.message.contains("says more than 16384 KiB at once"), "{failure}");
+        assert!(failure.message.contains("says more than 16384 KiB"), "{failure}");
     }
 
     #[tokio::test]

@@ -102,6 +102,7 @@ mod tests {
     use wharf_model::Home;
 
     use super::*;
+    use crate::ticket_data::test_ticket as ticket;
 
     #[tokio::test]
     async fn an_ear_is_put_over_whatever_a_container_left_there() {
@@ -176,24 +177,6 @@ mod tests {
         assert_eq!(closed, 2 * MAX_SPEAKERS);
         tell.send_modify(|status| status.broken = true);
         task.await.unwrap();
-    }
-
-    fn ticket(home: &Path) -> Ticket {
-        Ticket {
-            id: wharf_model::SessionId::new(wharf_model::Millis(1), 7),
-            name: "n".parse().unwrap(),
-            run: 1,
-            backend: "docker".to_owned(),
-            dir: home.into(),
-            token: "t".to_owned(),
-            created: wharf_model::Millis(1),
-            started: wharf_model::Millis(1),
-            holder: None,
-            command: None,
-            scope: wharf_model::Scope::default(),
-            spec: wharf_model::Spec::new(["x"], Path::new("/")),
-            private: None,
-        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::time::Duration;
 
+use bollard::errors::Error;
 use bollard::models::ImageInspect;
 use bollard::query_parameters::{BuildImageOptionsBuilder, CreateImageOptionsBuilder};
 use futures_util::{Stream, StreamExt};
@@ -199,16 +200,20 @@ struct Steps<S> {
     until: Instant,
 }
 
-impl<S: Stream> Steps<S> {
+impl<S: Stream<Item = Result<T, Error>>, T> Steps<S> {
     fn of(stream: S, allowance: Allowance, bounds: Bounds) -> Self {
         Self { stream: Box::pin(stream), allowance, bounds, until: Instant::now() + bounds.time }
     }
 
     /// The next step; none once all is done.
-    async fn next(&mut self, what: &str, name: &str) -> Result<Option<S::Item>, Failure> {
+    async fn next(&mut self, what: &str, name: &str) -> Result<Option<Result<T, Error>>, Failure> {
         let quiet = Instant::now() + self.bounds.silence;
         let next = tokio::time::timeout_at(quiet.min(self.until), self.stream.next()).await;
         self.allowance.renew();
+        if self.allowance.is_used_up() {
+            let message = format!("the engine says more than {} KiB of the {what}", self.bounds.len >> 10);
+            return Err(Failure::new(Code::Unavailable, format!("{message} of {name:?}")));
+        }
         next.map_err(|_| {
             let why = if quiet < self.until {
                 format!("was silent for {} s", self.bounds.silence.as_secs())
@@ -341,7 +346,7 @@ mod tests {
             })
         };
         let failure = pulled(notes, Bounds { len: 1 << 20, ..BOUNDS }).await;
-        assert!(failure.message.contains("says more than 1024 KiB in all"), "{failure}");
+        assert!(failure.message.contains("says more than 1024 KiB of the pull"), "{failure}");
         let failure = pulled(notes, Bounds { time: Duration::from_millis(300), ..BOUNDS }).await;
         assert_eq!(failure.code, Code::Timeout, "{failure}");
     }

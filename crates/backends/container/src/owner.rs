@@ -58,7 +58,7 @@ impl Owner {
 
     /// What a session's container carries: its user's labels, its name, and what says whose it is, which has the last word.
     pub(crate) fn labels(&self, ticket: &Ticket) -> HashMap<String, String> {
-        let named = ticket.spec.labels.iter().filter(|(key, _)| !key.starts_with(OURS));
+        let named = ticket.spec.labels.iter().filter(|(key, _)| !is_label(key));
         let mut all: HashMap<String, String> =
             named.map(|(key, value)| (key.clone(), value.clone())).collect();
         let pairs = [
@@ -145,6 +145,11 @@ pub(crate) fn has_install_id(state: &Path) -> bool {
 /// Whether a container is the place of a session, whoever's.
 pub(crate) fn is_any(container: &Found) -> bool {
     container.label(SESSION).is_some() || container.label(SHARED).is_some()
+}
+
+/// Whether a label is one of ours, by its name.
+pub(crate) fn is_label(name: &str) -> bool {
+    name.starts_with(OURS)
 }
 
 /// Whether a container with these labels stays after its end.

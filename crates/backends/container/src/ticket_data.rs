@@ -50,6 +50,26 @@ impl TicketData {
     }
 }
 
+/// A ticket for tests, of a session in a directory.
+#[cfg(test)]
+pub(crate) fn test_ticket(home: &std::path::Path) -> Ticket {
+    Ticket {
+        id: wharf_model::SessionId::new(wharf_model::Millis(1), 7),
+        name: "n".parse().unwrap(),
+        run: 1,
+        backend: "docker".to_owned(),
+        dir: home.into(),
+        token: "t".to_owned(),
+        created: wharf_model::Millis(1),
+        started: wharf_model::Millis(1),
+        holder: None,
+        command: None,
+        scope: wharf_model::Scope::default(),
+        spec: wharf_model::Spec::new(["x"], std::path::Path::new("/")),
+        private: None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

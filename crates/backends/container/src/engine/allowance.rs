@@ -11,15 +11,17 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The most that an engine may answer to one question, in bytes.
-pub(crate) const MAX_ANSWER_LEN: usize = 16 << 20;
+/// The most that an engine may answer to one question about one thing, in bytes.
+pub(crate) const MAX_ANSWER_LEN: usize = 1 << 20;
+/// The most that an engine may answer where it lists things, in bytes.
+pub(crate) const MAX_LIST_LEN: usize = 16 << 20;
 /// The most of a stream that may come between two items of it, in bytes. More than the client reads ahead.
 pub(crate) const MAX_ITEM_LEN: usize = 512 << 10;
 
 /// How much may still come over a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Allowance {
-    limit: usize,
+    limit: Arc<AtomicUsize>,
     left: Arc<AtomicUsize>,
     total: u64,
     /// How much came in all.
@@ -29,7 +31,8 @@ pub(crate) struct Allowance {
 impl Allowance {
     /// So many bytes at once, for as long as what came is taken.
     pub(crate) fn of(limit: usize) -> Self {
-        Self { limit, left: Arc::new(AtomicUsize::new(limit)), total: u64::MAX, came: Arc::default() }
+        let (left, limit) = (Arc::new(AtomicUsize::new(limit)), Arc::new(AtomicUsize::new(limit)));
+        Self { limit, left, total: u64::MAX, came: Arc::default() }
     }
 
     /// The same, and so many bytes in all.
@@ -39,7 +42,18 @@ impl Allowance {
 
     /// Begins anew: what came so far has been taken.
     pub(crate) fn renew(&self) {
-        self.left.store(self.limit, Ordering::Relaxed);
+        self.left.store(self.limit.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Begins anew with another limit, for another question.
+    pub(crate) fn renew_to(&self, limit: usize) {
+        self.limit.store(limit, Ordering::Relaxed);
+        self.renew();
+    }
+
+    /// Whether more came than may come in all.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.came.load(Ordering::Relaxed) > self.total
     }
 
     fn spend(&self, bytes: usize) -> io::Result<()> {
@@ -47,12 +61,13 @@ impl Allowance {
             let message = format!("the engine says more than {} KiB {when}", limit >> 10);
             io::Error::new(io::ErrorKind::InvalidData, message)
         };
-        if self.came.fetch_add(bytes as u64, Ordering::Relaxed) > self.total.saturating_sub(bytes as u64) {
+        self.came.fetch_add(bytes as u64, Ordering::Relaxed);
+        if self.is_used_up() {
             return Err(odd(self.total, "in all"));
         }
         let spent =
             self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
-        spent.map(drop).map_err(|_| odd(self.limit as u64, "at once"))
+        spent.map(drop).map_err(|_| odd(self.limit.load(Ordering::Relaxed) as u64, "at once"))
     }
 }
 
@@ -99,6 +114,18 @@ mod tests {
     use tokio::io::AsyncReadExt;
 
     use super::*;
+
+    #[tokio::test]
+    async fn what_may_come_in_all_is_not_renewed() {
+        let allowance = Allowance::of(8).in_total(12);
+        let mut stream = Limited::new(&b"12345678abcdefgh"[..], allowance.clone());
+        let mut bytes = [0; 8];
+        stream.read_exact(&mut bytes).await.unwrap();
+        allowance.renew();
+        assert!(!allowance.is_used_up());
+        stream.read_exact(&mut bytes).await.unwrap_err();
+        assert!(allowance.is_used_up());
+    }
 
     #[tokio::test]
     async fn what_was_taken_may_come_again_and_one_byte_more_may_not() {

@@ -1,11 +1,13 @@
 //! Serves an engine to tests: a socket whose answers a test chooses by the path that is asked for.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
+use wharf_backend::BackendTasks;
 use wharf_model::Failure;
 
 use crate::engine::Engine;
@@ -43,26 +45,42 @@ impl FakeEngine {
     pub(crate) fn serve(dir: &Path, answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
         let path = dir.join("engine.sock");
         let listener = UnixListener::bind(&path).unwrap();
-        let answer = Arc::new(answer);
         let served = tokio::spawn(async move {
-            let mut clients = JoinSet::new();
+            let (mut clients, answer) = (JoinSet::new(), Arc::new(answer));
             while let Ok((stream, _)) = listener.accept().await {
-                let answer = Arc::clone(&answer);
-                clients.spawn(async move {
-                    // The client hung up.
-                    let _ = converse(stream, &*answer).await;
-                });
+                clients.spawn(converse(stream, Arc::clone(&answer)));
             }
         });
         Self { endpoint: Endpoint::named(format!("unix://{}", path.display()), "a test"), served }
     }
 
+    /// Answers at a port of the loopback, which passes for another host.
+    pub(crate) async fn serve_remote(answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("tcp://{}", listener.local_addr().unwrap());
+        let served = tokio::spawn(async move {
+            let (mut clients, answer) = (JoinSet::new(), Arc::new(answer));
+            while let Ok((stream, _)) = listener.accept().await {
+                clients.spawn(converse(stream, Arc::clone(&answer)));
+            }
+        });
+        Self { endpoint: Endpoint::named(address, "a test"), served }
+    }
+
     pub(crate) async fn reach(&self) -> Result<Engine, Failure> {
-        Engine::reach(&self.endpoint, Flavour::Docker, Path::new("ssh")).await
+        self.reach_with(&BackendTasks::default()).await
+    }
+
+    /// The same, where somebody owns the connections.
+    pub(crate) async fn reach_with(&self, tasks: &BackendTasks) -> Result<Engine, Failure> {
+        Engine::reach(&self.endpoint, Flavour::Docker, Path::new("ssh"), tasks).await
     }
 }
 
-async fn converse(mut stream: UnixStream, answer: &(impl Fn(&str) -> Answer + Sync)) -> std::io::Result<()> {
+async fn converse(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    answer: Arc<impl Fn(&str) -> Answer>,
+) -> io::Result<()> {
     let mut asked = Vec::new();
     while !asked.windows(4).any(|window| window == b"\r\n\r\n") {
         if stream.read_buf(&mut asked).await? == 0 {

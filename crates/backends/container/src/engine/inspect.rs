@@ -8,9 +8,25 @@ use std::io;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use wharf_model::Published;
 
-use crate::engine::transport::Transport;
+use crate::engine::allowance::MAX_LIST_LEN;
+use crate::engine::bounded::{List, OwnLabels, Table};
+use crate::engine::transport::{Refusal, Transport};
+
+/// The most that an engine may answer about one container, in bytes.
+const MAX_INSPECT_LEN: usize = 4 << 20;
+/// How many containers or images an engine may list.
+const MAX_LISTED: usize = 16 << 10;
+/// How many names one of them may have.
+const MAX_NAMES: usize = 256;
+/// How many ports a container may have, of each protocol all that there are.
+const MAX_PORTS: usize = 3 << 16;
+/// In how many places on the host one port may be.
+const MAX_BINDINGS: usize = 64;
+/// How an engine calls an image that has no name.
+const NAMELESS: &str = "<none>:<none>";
 
 /// What is asked of a container. Whatever else there is, is ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -55,7 +71,7 @@ pub(crate) struct FoundState {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub(crate) struct Config {
-    labels: Option<HashMap<String, String>>,
+    labels: OwnLabels,
     /// Whether it has a terminal.
     pub(crate) tty: bool,
     /// Who its command is: a number or a name, and a group.
@@ -72,7 +88,7 @@ pub(crate) struct Config {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct Networking {
-    ports: Option<HashMap<String, Option<Vec<Binding>>>>,
+    ports: Table<List<Binding, MAX_BINDINGS>, MAX_PORTS>,
 }
 
 /// Where on the host a port is.
@@ -87,9 +103,9 @@ impl Found {
     /// Its ports that are reached from the host.
     pub(crate) fn published(&self) -> Vec<Published> {
         let mut all = Vec::new();
-        for (key, bindings) in self.network_settings.ports.iter().flatten() {
+        for (key, bindings) in &self.network_settings.ports.0 {
             let (inside, protocol) = key.split_once('/').unwrap_or((key, "tcp"));
-            for binding in bindings.iter().flatten() {
+            for binding in &bindings.0 {
                 let (Ok(inside), Ok(port)) = (inside.parse(), binding.host_port.parse()) else { continue };
                 let address = if binding.host_ip.is_empty() { "0.0.0.0" } else { &binding.host_ip };
                 let (protocol, address) = (protocol.to_owned(), address.to_owned());
@@ -100,14 +116,38 @@ impl Found {
         all
     }
 
-    /// Its labels.
+    /// A label of ours.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
-        self.config.labels.as_ref()?.get(key).map(String::as_str)
+        self.config.labels.0.get(key).map(String::as_str)
     }
 }
 
 /// How soon an engine that is just hearing of an end is asked again.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// How a container in a list is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
+pub(crate) enum ListedState {
+    /// It is frozen.
+    Paused,
+    /// Nothing of it runs.
+    Over,
+    /// Something of it may run.
+    #[default]
+    Other,
+}
+
+impl From<String> for ListedState {
+    /// By the word of either engine.
+    fn from(word: String) -> Self {
+        match word.as_str() {
+            "paused" => Self::Paused,
+            "created" | "configured" | "exited" | "stopped" | "dead" => Self::Over,
+            _ => Self::Other,
+        }
+    }
+}
 
 /// A container in a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -115,18 +155,22 @@ const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub(crate) struct Listed {
     /// The engine's own id of it.
     pub(crate) id: String,
-    /// How it is, in the engine's own word.
-    pub(crate) state: String,
-    /// Its labels.
-    pub(crate) labels: HashMap<String, String>,
+    /// How it is.
+    pub(crate) state: ListedState,
+    labels: OwnLabels,
     /// What it is called, each behind a slash.
-    names: Option<Vec<String>>,
+    names: List<String, MAX_NAMES>,
 }
 
 impl Listed {
+    /// Its labels of ours.
+    pub(crate) fn labels(&self) -> &HashMap<String, String> {
+        &self.labels.0
+    }
+
     /// Whether it has that name.
     pub(crate) fn is_called(&self, name: &str) -> bool {
-        self.names.iter().flatten().any(|own| own.strip_prefix('/').unwrap_or(own) == name)
+        self.names.0.iter().any(|own| own.strip_prefix('/').unwrap_or(own) == name)
     }
 }
 
@@ -136,35 +180,49 @@ pub(crate) async fn container(engine: &Transport, id: &str) -> io::Result<Option
         return Err(odd("that is no container's name"));
     }
     loop {
-        return match engine.get(&format!("/containers/{id}/json")).await? {
-            (200, body) => Ok(Some(serde_json::from_slice(&body)?)),
-            (404, _) => Ok(None),
-            // Podman has a field for the cause alone: of one that went while it looked at it, and of one whose first
-            // process did, which it knows better in a moment.
-            (500, body) if cause(&body).as_deref() == Some("no such container") => Ok(None),
-            (500, body) if cause(&body).as_deref() == Some("no such process") => {
-                tokio::time::sleep(EXIT_POLL_INTERVAL).await;
-                continue;
-            }
-            (status, body) => Err(refused(status, &body)),
-        };
+        match engine.get(&format!("/containers/{id}/json"), MAX_INSPECT_LEN).await? {
+            Ok(found) => return Ok(Some(found)),
+            Err(refusal) if refusal.status == 404 => return Ok(None),
+            Err(refusal) => match PodmanCause::of(&refusal) {
+                Some(PodmanCause::NoSuchContainer) => return Ok(None),
+                Some(PodmanCause::NoSuchProcess) => tokio::time::sleep(EXIT_POLL_INTERVAL).await,
+                None => return Err(refusal.into()),
+            },
+        }
     }
 }
 
-/// What Podman gives as the cause of an error.
-fn cause(body: &[u8]) -> Option<String> {
-    let answer: serde_json::Value = serde_json::from_slice(body).ok()?;
-    Some(answer.get("cause")?.as_str()?.to_owned())
+/// Why Podman, which has one status for all of it, could not tell of a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PodmanCause {
+    /// It went while Podman looked at it.
+    NoSuchContainer,
+    /// Its first process went. Podman knows better in a moment.
+    NoSuchProcess,
+}
+
+impl PodmanCause {
+    fn of(refusal: &Refusal) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Told {
+            cause: String,
+        }
+        if refusal.status != 500 {
+            return None;
+        }
+        match serde_json::from_slice::<Told>(&refusal.body).ok()?.cause.as_str() {
+            "no such container" => Some(Self::NoSuchContainer),
+            "no such process" => Some(Self::NoSuchProcess),
+            _ => None,
+        }
+    }
 }
 
 /// Asks for all containers with a label, whether they run or not. The caller sets the deadline.
 pub(crate) async fn containers(engine: &Transport, label: &str) -> io::Result<Vec<Listed>> {
     let filters = serde_json::json!({ "label": [label] }).to_string();
     let filters: String = filters.bytes().map(|byte| format!("%{byte:02X}")).collect::<Vec<_>>().concat();
-    match engine.get(&format!("/containers/json?all=true&filters={filters}")).await? {
-        (200, body) => Ok(serde_json::from_slice(&body)?),
-        (status, body) => Err(refused(status, &body)),
-    }
+    list(engine, &format!("/containers/json?all=true&filters={filters}")).await
 }
 
 /// Asks which images containers need, by their ids without the name of a hash, once for each container. The caller sets the
@@ -176,12 +234,45 @@ pub(crate) async fn images_in_use(engine: &Transport) -> io::Result<Vec<String>>
         #[serde(rename = "ImageID")]
         image: String,
     }
-    let all: Vec<Using> = match engine.get("/containers/json?all=true").await? {
-        (200, body) => serde_json::from_slice(&body)?,
-        (status, body) => return Err(refused(status, &body)),
-    };
+    let all: Vec<Using> = list(engine, "/containers/json?all=true").await?;
     let plain = |image: String| image.strip_prefix("sha256:").map(str::to_owned).unwrap_or(image);
     Ok(all.into_iter().map(|using| plain(using.image)).collect())
+}
+
+/// An image in a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(crate) struct ListedImage {
+    /// The engine's own id of it.
+    pub(crate) id: String,
+    repo_tags: List<String, MAX_NAMES>,
+    /// When it was made, in seconds since the epoch.
+    pub(crate) created: i64,
+    /// How large it is, in bytes.
+    pub(crate) size: i64,
+    labels: OwnLabels,
+}
+
+impl ListedImage {
+    /// Its labels of ours.
+    pub(crate) fn labels(&self) -> &HashMap<String, String> {
+        &self.labels.0
+    }
+
+    /// What it is called.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.repo_tags.0.iter().filter(|name| *name != NAMELESS).cloned().collect()
+    }
+}
+
+/// Asks for all images. The caller sets the deadline.
+pub(crate) async fn images(engine: &Transport) -> io::Result<Vec<ListedImage>> {
+    list(engine, "/images/json").await
+}
+
+async fn list<T: DeserializeOwned + Send + 'static>(engine: &Transport, path: &str) -> io::Result<Vec<T>> {
+    let listed: List<T, MAX_LISTED> = engine.get(path, MAX_LIST_LEN).await??;
+    Ok(listed.0)
 }
 
 /// How an engine runs, so far as it matters.
@@ -199,15 +290,11 @@ pub(crate) async fn traits(engine: &Transport) -> io::Result<EngineTraits> {
     #[serde(rename_all = "PascalCase", default)]
     struct Info {
         rootless: bool,
-        security_options: Option<Vec<String>>,
+        security_options: List<String, MAX_NAMES>,
         cgroup_version: String,
     }
-    let info: Info = match engine.get("/info").await? {
-        (200, body) => serde_json::from_slice(&body)?,
-        (status, body) => return Err(refused(status, &body)),
-    };
-    let options = info.security_options.unwrap_or_default();
-    let rootless = info.rootless || options.iter().any(|option| option.contains("rootless"));
+    let info: Info = engine.get("/info", MAX_INSPECT_LEN).await??;
+    let rootless = info.rootless || info.security_options.0.iter().any(|option| option.contains("rootless"));
     Ok(EngineTraits { rootless, limits: !rootless || info.cgroup_version != "1" })
 }
 
@@ -215,13 +302,10 @@ fn odd(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.to_owned())
 }
 
-fn refused(status: u16, body: &[u8]) -> io::Error {
-    io::Error::other(format!("status {status}: {}", String::from_utf8_lossy(body).trim()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::fake::{Answer, FakeEngine};
 
     #[test]
     fn ports_are_read_in_order_and_those_that_are_closed_are_left_out() {
@@ -240,20 +324,54 @@ mod tests {
 
     #[test]
     fn a_container_that_went_meanwhile_is_told_by_its_cause() {
+        let of = |status, body: &str| PodmanCause::of(&Refusal { status, body: body.into() });
         let body =
-            br#"{"cause":"no such container","message":"error getting graph driver info","response":500}"#;
-        assert_eq!(cause(body).as_deref(), Some("no such container"));
-        assert_eq!(cause(b"{}"), None);
-        assert_eq!(cause(b"not json"), None);
+            r#"{"cause":"no such container","message":"error getting graph driver info","response":500}"#;
+        assert_eq!(of(500, body), Some(PodmanCause::NoSuchContainer));
+        assert_eq!(of(500, r#"{"cause":"no such process"}"#), Some(PodmanCause::NoSuchProcess));
+        assert_eq!((of(409, body), of(500, "{}"), of(500, "not json")), (None, None, None));
+    }
+
+    /// How an engine fares that gives this answer to everything that is not about itself.
+    async fn told(answer: fn() -> Answer) -> [io::Error; 4] {
+        let dir = tempfile::tempdir().unwrap();
+        let asked = |path: &str| ["/json", "/info"].iter().any(|part| path.contains(part));
+        let served =
+            FakeEngine::serve(dir.path(), move |path| if asked(path) { answer() } else { Answer::Usual });
+        let engine = served.reach().await.unwrap();
+        let transport = engine.transport();
+        [
+            containers(transport, "wharf").await.unwrap_err(),
+            images_in_use(transport).await.unwrap_err(),
+            images(transport).await.unwrap_err(),
+            container(transport, "c").await.unwrap_err(),
+        ]
+    }
+
+    #[tokio::test]
+    async fn a_short_answer_with_millions_of_items_is_refused() {
+        let many = || Answer::Whole(200, format!("[{}{{}}]", "{},".repeat(MAX_LISTED)));
+        for error in &told(many).await[..3] {
+            assert!(error.to_string().contains("lists more than"), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_an_engine_says_to_refuse_is_cut() {
+        let many = || Answer::Whole(500, "[{}]".repeat(1 << 20));
+        for error in told(many).await {
+            assert!(error.to_string().starts_with("status 500: [{}]"), "{error}");
+            assert!(error.to_string().len() < 8 << 10, "{}", error.to_string().len());
+        }
     }
 
     #[test]
     fn states_of_other_engines_and_versions_are_read() {
         let json = r#"{"Id":"a1","State":{"Status":"stopped","Running":false,"ExitCode":137,"OOMKilled":true,"New":1},
-            "Config":{"Labels":{"k":"v"}},"More":[]}"#;
+            "Config":{"Labels":{"wharf.k":"v","x":"v"}},"More":[]}"#;
         let found: Found = serde_json::from_str(json).unwrap();
         assert_eq!((found.id.as_str(), found.state.exit_code, found.state.oom_killed), ("a1", 137, true));
-        assert_eq!((found.label("k"), found.label("x")), (Some("v"), None));
+        assert_eq!((found.label("wharf.k"), found.label("x")), (Some("v"), None));
         let bare: Found = serde_json::from_str(r#"{"Config":{"Labels":null}}"#).unwrap();
         assert_eq!(bare, Found::default());
     }

@@ -12,6 +12,7 @@ use wharf_backend::{Frozen, Result};
 use crate::containers::Containers;
 use crate::engine::Engine;
 use crate::engine::endpoint::Endpoint;
+use crate::engine::inspect::ListedState;
 use crate::owner::Owner;
 
 /// How many events may be queued for a slow receiver, which is told when there were more.
@@ -49,8 +50,9 @@ impl PauseEvents {
         let (open, mut closed) = watch::channel(());
         let subscription = Arc::new(Subscription { _open: open });
         subscriptions.insert(endpoint.address.clone(), Arc::downgrade(&subscription));
+        let tasks = &containers.tasks;
         let (containers, sender) = (Arc::downgrade(containers), self.sender.clone());
-        tokio::spawn(async move {
+        tasks.spawn(async move {
             tokio::select! {
                 // The last subscription was dropped.
                 _ = closed.changed() => {}
@@ -93,8 +95,8 @@ async fn forward(engine: &Engine, owner: &Owner, sender: &broadcast::Sender<Froz
     // Subscribe from before the list: an event between the two is reported twice, but in order.
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     for container in engine.containers(&owner.selector()).await? {
-        if let Some(session) = owner.session(&container.labels) {
-            let _ = sender.send(Frozen { session, still: container.state == "paused" });
+        if let Some(session) = owner.session(container.labels()) {
+            let _ = sender.send(Frozen { session, still: container.state == ListedState::Paused });
         }
     }
     let filters = HashMap::from([("type", vec!["container".to_owned()]), ("label", vec![owner.selector()])]);

@@ -16,13 +16,16 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{HOST, HeaderValue};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
+use wharf_backend::BackendTasks;
 use wharf_model::{Code, Failure};
 
 use super::allowance::{Allowance, Limited, MAX_ANSWER_LEN};
+use super::recalls::Recalls;
 use super::route::Route;
 #[cfg(feature = "remote-engines")]
 use super::tls;
@@ -37,8 +40,16 @@ const KEEPALIVE_IDLE_SECONDS: u32 = 15;
 const KEEPALIVE_INTERVAL_SECONDS: u32 = 5;
 /// How many tries without an answer end it.
 const MAX_KEEPALIVE_TRIES: u32 = 3;
-/// How many commands are ended at once whose callers are gone.
-const MAX_RECALLS: usize = 8;
+/// From how many bytes on an answer is a large one.
+const LARGE_ANSWER_LEN: usize = 64 << 10;
+/// How many large answers are read at once, of all engines together. Each may have 16 MiB.
+const MAX_LARGE_ANSWERS: usize = 4;
+/// How long the rest of a large answer may take: others wait for their turn.
+const LARGE_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// So much is read of why an engine refuses something, in bytes.
+const MAX_REFUSAL_LEN: usize = 64 << 10;
+/// So much of it is shown.
+const MAX_SHOWN_LEN: usize = 4 << 10;
 /// What is read ahead of an answer at most, in bytes.
 const MAX_READ_AHEAD_LEN: usize = 64 << 10;
 /// What is kept of the complaints of `ssh`.
@@ -46,6 +57,9 @@ const MAX_STDERR_LEN: usize = 2 << 10;
 
 /// The client wants an address to put before each path. Who is at the other end is decided by the way there.
 const ADDRESS: &str = "http://engine";
+
+/// The turns of large answers.
+static LARGE_ANSWERS: Semaphore = Semaphore::const_new(MAX_LARGE_ANSWERS);
 
 /// A connection, of whatever it is made.
 pub(crate) type Stream = Box<dyn Both>;
@@ -75,8 +89,25 @@ pub(crate) struct Transport {
     idle: Mutex<Option<Sender>>,
     /// What `ssh` complained of last.
     complaint: Arc<Mutex<String>>,
-    /// How many commands whose callers are gone are ended at once: callers may be killed faster than an engine answers.
-    recalls: Semaphore,
+    recalls: Recalls,
+    /// The turn of this engine's large answers: one engine takes not all that there are.
+    large: Semaphore,
+    /// Owns the connections, and what runs over them.
+    tasks: BackendTasks,
+}
+
+/// What an engine says where it does not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+}
+
+impl From<Refusal> for io::Error {
+    fn from(Refusal { status, body }: Refusal) -> Self {
+        let text = String::from_utf8_lossy(&body[..body.len().min(MAX_SHOWN_LEN)]);
+        Self::other(format!("status {status}: {}", text.trim()))
+    }
 }
 
 /// A connection that takes a request, and what may still be answered over it.
@@ -93,20 +124,35 @@ impl std::fmt::Debug for Transport {
 
 impl Transport {
     /// The way to an endpoint.
-    pub(crate) fn to(endpoint: &Endpoint, flavour: Flavour, ssh: &Path) -> Result<Arc<Self>, Failure> {
+    pub(crate) fn to(
+        endpoint: &Endpoint,
+        flavour: Flavour,
+        ssh: &Path,
+        tasks: &BackendTasks,
+    ) -> Result<Arc<Self>, Failure> {
         let route = Route::parse(&endpoint.address)?;
         if cfg!(not(feature = "remote-engines")) && !matches!(route, Route::Socket(_)) {
             return Err(Failure::new(Code::Unsupported, "this build has no engines of other hosts")
                 .hint("take a build of Wharf with the feature `remote-engines`: the usual one has it"));
         }
         let (ssh, idle, complaint) = (ssh.to_owned(), Mutex::default(), Arc::default());
-        let recalls = Semaphore::new(MAX_RECALLS);
-        Ok(Arc::new(Self { route, flavour, ssh, idle, complaint, recalls }))
+        let (recalls, large, tasks) = (Recalls::new(), Semaphore::new(1), tasks.clone());
+        Ok(Arc::new(Self { route, flavour, ssh, idle, complaint, recalls, large, tasks }))
     }
 
-    /// Waits for a turn to end a command whose caller is gone; none is given only when nobody needs one any more.
-    pub(crate) async fn recall_turn(&self) -> Option<SemaphorePermit<'_>> {
-        self.recalls.acquire().await.ok()
+    /// The commands that are to be ended because their callers are gone.
+    pub(crate) fn recalls(&self) -> &Recalls {
+        &self.recalls
+    }
+
+    /// Owns what runs over the connections.
+    pub(crate) fn tasks(&self) -> &BackendTasks {
+        &self.tasks
+    }
+
+    /// Lets go of the connection that is kept for the next question.
+    pub(crate) fn hang_up(&self) {
+        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// A new connection.
@@ -139,7 +185,7 @@ impl Transport {
             io::Error::new(error.kind(), format!("cannot run {}: {error}", self.ssh.display()))
         })?;
         if let Some(errors) = child.stderr.take() {
-            tokio::spawn(listen(errors, Arc::clone(&self.complaint)));
+            self.tasks.spawn(listen(errors, Arc::clone(&self.complaint)));
         }
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let output = output.ok_or(io::ErrorKind::BrokenPipe)?;
@@ -157,7 +203,7 @@ impl Transport {
         let transport = Arc::clone(self);
         let ask = move |request| {
             let transport = Arc::clone(&transport);
-            async move { transport.request(request).await }
+            async move { transport.request(request, MAX_ANSWER_LEN).await }
         };
         Docker::connect_with_custom_transport(ask, Some(ADDRESS), timeout.as_secs(), API_DEFAULT_VERSION)
     }
@@ -177,10 +223,10 @@ impl Transport {
         Docker::connect_with_custom_transport(ask, Some(ADDRESS), timeout.as_secs(), version)
     }
 
-    async fn request(&self, request: BollardRequest) -> Result<Response<Incoming>, Error> {
-        let mut sender = match self.reusable() {
+    async fn request(&self, request: BollardRequest, most: usize) -> Result<Response<Incoming>, Error> {
+        let mut sender = match self.reusable(most) {
             Some(sender) => sender,
-            None => self.sender(Allowance::of(MAX_ANSWER_LEN)).await?,
+            None => self.sender(Allowance::of(most)).await?,
         };
         let answer = sender.send(request).await?;
         if matches!(self.route, Route::Ssh { .. }) {
@@ -189,12 +235,12 @@ impl Transport {
         Ok(answer)
     }
 
-    fn reusable(&self) -> Option<Sender> {
+    fn reusable(&self, most: usize) -> Option<Sender> {
         let sender = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         // Not while the last answer is being read, nor after the other side has hung up.
         let ready = sender.requests.is_ready();
         ready.then(|| {
-            sender.allowance.renew();
+            sender.allowance.renew_to(most);
             sender
         })
     }
@@ -204,19 +250,68 @@ impl Transport {
         let (requests, connection) =
             http1::Builder::new().max_buf_size(MAX_READ_AHEAD_LEN).handshake(stream).await?;
         // It ends with the connection, which ends when nobody asks anything any more.
-        tokio::spawn(connection);
+        self.tasks.spawn_work(async move {
+            // Whoever asked learns of its errors.
+            let _ = connection.await;
+        });
         Ok(Sender { requests, allowance })
     }
 
-    /// Asks for something by its path: the status of the answer, and all that it says.
-    pub(crate) async fn get(&self, path: &str) -> io::Result<(u16, Vec<u8>)> {
+    /// Asks for something by its path, which may have so many bytes. A large answer waits for its turn, and is parsed beside
+    /// the daemon's thread.
+    pub(crate) async fn get<T: DeserializeOwned + Send + 'static>(
+        &self,
+        path: &str,
+        most: usize,
+    ) -> io::Result<Result<T, Refusal>> {
         let request = Request::builder().uri(path).body(body_full(bytes::Bytes::new()));
         let lost = |error: Error| io::Error::other(why(&error));
-        let answer = self.request(request.map_err(io::Error::other)?).await.map_err(lost)?;
-        let status = answer.status().as_u16();
-        let body = answer.into_body().collect().await.map_err(|error| lost(error.into()))?;
-        Ok((status, body.to_bytes().to_vec()))
+        let answer = self.request(request.map_err(io::Error::other)?, most).await.map_err(lost)?;
+        let (status, mut body, mut read) = (answer.status().as_u16(), answer.into_body(), Vec::new());
+        if status != 200 {
+            while read.len() < MAX_REFUSAL_LEN && next_piece(&mut body, &mut read).await? {}
+            read.truncate(MAX_REFUSAL_LEN);
+            return Ok(Err(Refusal { status, body: read }));
+        }
+        while next_piece(&mut body, &mut read).await? {
+            if read.len() > LARGE_ANSWER_LEN {
+                return self.read_large(body, read).await.map(Ok);
+            }
+        }
+        Ok(Ok(serde_json::from_slice(&read)?))
     }
+
+    /// Reads the rest of a large answer. Only a few are held at once.
+    async fn read_large<T: DeserializeOwned + Send + 'static>(
+        &self,
+        mut body: Incoming,
+        mut read: Vec<u8>,
+    ) -> io::Result<T> {
+        let _own = self.large.acquire().await.map_err(io::Error::other)?;
+        let turn = LARGE_ANSWERS.acquire().await.map_err(io::Error::other)?;
+        let rest = async {
+            while next_piece(&mut body, &mut read).await? {}
+            io::Result::Ok(())
+        };
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "a long answer of it takes too long");
+        tokio::time::timeout(LARGE_ANSWER_TIMEOUT, rest).await.map_err(late)??;
+        let parsed = tokio::task::spawn_blocking(move || {
+            let parsed = serde_json::from_slice(&read);
+            drop((read, turn));
+            parsed
+        });
+        Ok(parsed.await.map_err(io::Error::other)??)
+    }
+}
+
+/// Reads one more piece of an answer; false at its end.
+async fn next_piece(body: &mut Incoming, read: &mut Vec<u8>) -> io::Result<bool> {
+    let Some(frame) = body.frame().await else { return Ok(false) };
+    let frame = frame.map_err(|error| io::Error::other(why(&error.into())))?;
+    if let Ok(piece) = frame.into_data() {
+        read.extend_from_slice(&piece);
+    }
+    Ok(true)
 }
 
 impl Sender {
@@ -313,7 +408,42 @@ impl AsyncWrite for Call {
 
 #[cfg(test)]
 mod tests {
+    use serde::de::IgnoredAny;
+
     use super::*;
+    use crate::engine::allowance::MAX_LIST_LEN;
+    use crate::engine::fake::{Answer, FakeEngine};
+
+    #[tokio::test]
+    async fn a_large_answer_waits_for_its_turn_and_a_small_one_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let served = FakeEngine::serve(dir.path(), |path| match path {
+            "/large" => Answer::Whole(200, format!("[{}]", " ".repeat(4 * LARGE_ANSWER_LEN))),
+            _ => Answer::Usual,
+        });
+        let engine = served.reach().await.unwrap();
+        let get = async |path: &str| engine.transport().get::<IgnoredAny>(path, MAX_LIST_LEN).await;
+        let turns = LARGE_ANSWERS.acquire_many(MAX_LARGE_ANSWERS as u32).await.unwrap();
+        let mut large = Box::pin(get("/large"));
+        let soon = Duration::from_millis(200);
+        tokio::time::timeout(soon, &mut large).await.expect_err("all turns are taken");
+        get("/small").await.unwrap().unwrap();
+        drop(turns);
+        large.await.unwrap().unwrap();
+        assert_eq!(LARGE_ANSWERS.available_permits(), MAX_LARGE_ANSWERS);
+    }
+
+    #[tokio::test]
+    async fn an_answer_longer_than_its_limit_is_not_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let served = FakeEngine::serve(dir.path(), |path| match path {
+            "/large" => Answer::Whole(200, format!("[{}]", " ".repeat(4 * LARGE_ANSWER_LEN))),
+            _ => Answer::Usual,
+        });
+        let engine = served.reach().await.unwrap();
+        let error = engine.transport().get::<IgnoredAny>("/large", 2 * LARGE_ANSWER_LEN).await.unwrap_err();
+        assert!(error.to_string().contains("says more than 128 KiB at once"), "{error}");
+    }
 
     #[test]
     fn ssh_is_told_where_and_what_and_never_asks() {
@@ -331,7 +461,9 @@ mod tests {
     fn a_build_without_them_says_so() {
         for address in ["ssh://there", "tcp://there", "tls://there/certs"] {
             let endpoint = Endpoint::named(address.to_owned(), "a test");
-            let failure = Transport::to(&endpoint, Flavour::Docker, Path::new("ssh")).unwrap_err();
+            let failure =
+                Transport::to(&endpoint, Flavour::Docker, Path::new("ssh"), &BackendTasks::default())
+                    .unwrap_err();
             assert_eq!(failure.code, Code::Unsupported, "{address}");
         }
     }
@@ -340,8 +472,9 @@ mod tests {
     #[tokio::test]
     async fn what_a_program_complains_of_is_kept() {
         let endpoint = Endpoint::named("ssh://there".to_owned(), "a test");
-        let transport = Transport::to(&endpoint, Flavour::Docker, Path::new("/no/such/ssh")).unwrap();
-        let error = transport.get("/_ping").await.unwrap_err();
+        let (ssh, tasks) = (Path::new("/no/such/ssh"), BackendTasks::default());
+        let transport = Transport::to(&endpoint, Flavour::Docker, ssh, &tasks).unwrap();
+        let error = transport.get::<IgnoredAny>("/_ping", MAX_ANSWER_LEN).await.unwrap_err();
         assert!(error.to_string().contains("/no/such/ssh"), "{error}");
         assert_eq!(transport.complaint(), None);
     }

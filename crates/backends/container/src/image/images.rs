@@ -43,7 +43,9 @@ impl Environment for Images {
         let containers = self.containers.iter().find(|containers| containers.options.flavour.name() == name);
         let containers = containers
             .ok_or_else(|| Failure::new(Code::Unsupported, format!("the backend {name} has no images")))?;
-        let engine = containers.engine_of(container.engine.as_ref()).await?;
+        // Only reached: the backend of that engine removes what nobody needs there, and owns what is spawned for it.
+        let endpoint = containers.endpoint(container.engine.as_ref()).await?;
+        let engine = containers.connect(&endpoint).await?;
         let image =
             Box::pin(image::ensure(&engine, container, &containers.owner()?.build_labels(), progress))
                 .await?;

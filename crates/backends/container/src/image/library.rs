@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bollard::errors::Error;
-use bollard::query_parameters::{ListImagesOptionsBuilder, RemoveImageOptionsBuilder};
+use bollard::query_parameters::RemoveImageOptionsBuilder;
 use wharf_backend::{Library, Publisher, Result};
 use wharf_model::{Code, EngineVariables, Failure, ImageSummary, Millis, Published, Ticket};
 
@@ -14,16 +14,11 @@ use crate::engine::Engine;
 
 /// How long an engine may take to list its images, or to remove one: disks have their say in that.
 const IMAGE_TIMEOUT: Duration = Duration::from_secs(60);
-/// How an engine calls what has no name.
-const NAMELESS: &str = "<none>:<none>";
 
 impl Containers {
     async fn listed(&self, engine: &Engine) -> Result<Vec<ImageSummary>> {
         let owner = self.owner()?;
-        let options = ListImagesOptionsBuilder::default().build();
-        let images = engine
-            .within(IMAGE_TIMEOUT, "a list of images", engine.docker.list_images(Some(options)))
-            .await?;
+        let images = engine.images(IMAGE_TIMEOUT).await?;
         let mut needed: HashMap<String, u32> = HashMap::new();
         for image in engine.images_in_use().await? {
             *needed.entry(image).or_default() += 1;
@@ -33,10 +28,10 @@ impl Containers {
             .into_iter()
             .map(|image| ImageSummary {
                 backend: backend.to_owned(),
-                names: image.repo_tags.into_iter().filter(|name| name != NAMELESS).collect(),
+                names: image.names(),
                 size: u64::try_from(image.size).unwrap_or(0),
-                created: Millis(u64::try_from(image.created).unwrap_or(0) * 1000),
-                ours: owner.built(&image.labels),
+                created: Millis(u64::try_from(image.created).unwrap_or(0).saturating_mul(1000)),
+                ours: owner.built(image.labels()),
                 containers: needed.get(plain(&image.id)).copied().unwrap_or(0),
                 id: image.id,
             })

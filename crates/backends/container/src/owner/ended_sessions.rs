@@ -39,7 +39,7 @@ impl Containers {
         if let Err(error) = fs::write(&note, ticket.run.to_string()) {
             tracing::debug!(session = %ticket.id, %error, "it is not noted that its container may be left");
         }
-        tokio::spawn(async move {
+        self.tasks.spawn_work(async move {
             containers.remove_with_retries(&ticket).await;
             // Gone already if the session's directory is.
             let _ = fs::remove_file(note);
@@ -82,7 +82,7 @@ impl Containers {
             return;
         }
         let containers = Arc::clone(self);
-        tokio::spawn(async move {
+        self.tasks.spawn(async move {
             let engines: BTreeSet<Option<String>> =
                 over.iter().map(|ticket| TicketData::of(ticket).endpoint).collect();
             for address in engines {
@@ -110,7 +110,7 @@ impl Containers {
         let engine = self.engine_named(address.as_deref()).await?;
         let owner = self.owner()?;
         let listed = engine.containers(&owner.selector()).await?;
-        Ok(listed.iter().filter_map(|container| owner.session(&container.labels)).collect())
+        Ok(listed.iter().filter_map(|container| owner.session(container.labels())).collect())
     }
 }
 

@@ -6,12 +6,9 @@ use wharf_backend::Result;
 use wharf_model::SessionId;
 
 use crate::engine::Engine;
-use crate::engine::inspect::Listed;
+use crate::engine::inspect::{Listed, ListedState};
 use crate::owner::{Owner, container_name, stays};
 use crate::session_dirs::SessionDirs;
-
-/// States in which nothing of a container runs, in the terms of either engine.
-const OVER: &[&str] = &["created", "configured", "exited", "stopped", "dead"];
 
 /// A container whose session is over or unknown.
 pub(crate) struct OrphanedContainer {
@@ -45,7 +42,7 @@ impl Verdict {
 pub(crate) async fn find(engine: &Engine, owner: &Owner, sessions: &Path) -> Result<Vec<OrphanedContainer>> {
     let listed = engine.containers(&owner.selector()).await?;
     let of = |container: Listed| {
-        let session = owner.session(&container.labels)?;
+        let session = owner.session(container.labels())?;
         // An image that somebody committed from a session's container has its labels, and so have containers of that
         // image.
         if !container.is_called(&container_name(&session)) {
@@ -59,8 +56,8 @@ pub(crate) async fn find(engine: &Engine, owner: &Owner, sessions: &Path) -> Res
 
 fn judge(container: &Listed, session: &SessionId, sessions: &Path) -> Option<Verdict> {
     let home = sessions.join(session.as_str());
-    let (known, over) = (home.exists(), OVER.contains(&container.state.as_str()));
-    if !sessions.exists() || (known && stays(&container.labels)) {
+    let (known, over) = (home.exists(), container.state == ListedState::Over);
+    if !sessions.exists() || (known && stays(container.labels())) {
         return None;
     }
     match (known, over) {

@@ -42,19 +42,31 @@ impl Drop for RecallOnDrop {
             return;
         }
         let (remote, mark) = (Arc::clone(&self.remote), std::mem::take(&mut self.mark));
-        tokio::spawn(async move {
-            let _turn = remote.transport().recall_turn().await;
-            let recalled = async {
-                let (_, _input, mut output) = remote.run(&["recall", &mark], false).await?;
-                // Read to the end: an engine may not start a process whose output nobody reads.
-                while let Ok(Some(_)) = output.next().await {}
-                Result::Ok(())
-            };
-            if let Ok(Err(failure)) = tokio::time::timeout(TERMINAL_READY_TIMEOUT, recalled).await {
-                tracing::debug!(session = %remote.ticket.id, %failure, "a command whose caller is gone runs on");
+        let (session, tasks) = (self.remote.ticket.id.clone(), self.remote.transport().tasks().clone());
+        let Some(place) = self.remote.transport().recalls().place() else {
+            tracing::warn!(%session, "a command whose caller is gone runs on: too many wait to be ended");
+            return;
+        };
+        tasks.spawn_work(async move {
+            let _place = place;
+            if let Err(failure) = recall(&remote, &mark).await {
+                tracing::warn!(%session, %failure, "a command whose caller is gone may run on");
             }
         });
     }
+}
+
+/// Ends the command of a mark in the container, once it is its turn.
+async fn recall(remote: &RemoteContainer, mark: &str) -> Result<()> {
+    let late = || Failure::new(Code::Timeout, "the engine did not end it in time");
+    let _turn = remote.transport().recalls().turn().await.ok_or_else(late)?;
+    let recalled = async {
+        let (_, _input, mut output) = remote.run(&["recall", mark], false).await?;
+        // Read to the end: an engine may not start a process whose output nobody reads.
+        while let Ok(Some(_)) = output.next().await {}
+        Ok(())
+    };
+    tokio::time::timeout(TERMINAL_READY_TIMEOUT, recalled).await.map_err(|_| late())?
 }
 
 /// Runs the command that a frame asks for. Returns its exit code, as a shell would have it.
@@ -247,4 +259,40 @@ fn spawn_writer(to: OwnedFd) -> (mpsc::Sender<Vec<u8>>, tokio::task::JoinHandle<
         }
     });
     (pieces, shown)
+}
+
+#[cfg(all(test, feature = "remote-engines"))]
+mod tests {
+    use std::path::Path;
+
+    use tokio::runtime::Handle;
+    use wharf_backend::BackendTasks;
+
+    use super::*;
+    use crate::engine::fake::{Answer, FakeEngine};
+    use crate::ticket_data::test_ticket;
+
+    #[tokio::test]
+    async fn commands_whose_callers_are_gone_wait_in_bounded_number_and_end_with_the_backend() {
+        let served = FakeEngine::serve_remote(|path| match path {
+            path if path.contains("/exec") => Answer::Stalls(String::new()),
+            _ => Answer::Usual,
+        });
+        let served = served.await;
+        let tasks = BackendTasks::default();
+        let engine = served.reach_with(&tasks).await.unwrap();
+        let remote = Arc::new(
+            RemoteContainer::of(&engine, "c", &test_ticket(Path::new("/none"))).expect("it is remote"),
+        );
+        let alive = || Handle::current().metrics().num_alive_tasks();
+        let before = alive();
+        for number in 0..2000 {
+            let mark = number.to_string();
+            drop(RecallOnDrop { remote: Arc::clone(&remote), mark, ended: false });
+        }
+        let waiting = alive() - before;
+        assert!((8..=256).contains(&waiting), "{waiting} tasks");
+        tasks.close().await;
+        assert!(remote.transport().recalls().place().is_some(), "those that are gone take no place");
+    }
 }

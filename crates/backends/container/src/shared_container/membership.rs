@@ -397,7 +397,7 @@ pub(crate) async fn remove_unused(
 ) -> Result<Vec<String>> {
     let listed = engine.containers(&owner.selector()).await?;
     // Anybody may set a label: check that it is a fingerprint before it becomes a path.
-    let fingerprints = listed.iter().filter_map(|container| owner.shared_fingerprint(&container.labels));
+    let fingerprints = listed.iter().filter_map(|container| owner.shared_fingerprint(container.labels()));
     let mut names = Vec::new();
     for fingerprint in fingerprints.filter(|fingerprint| is_fingerprint(fingerprint)) {
         let _turn = turn.lock().await;
