@@ -77,7 +77,8 @@ impl ContainerBackend {
         let subscription = endpoint.map(|address| {
             containers.pause_events.watch(&containers, Endpoint::named(address, "the session's ticket"))
         });
-        tokio::spawn(async move {
+        let tasks = self.containers.tasks.clone();
+        self.containers.tasks.spawn(async move {
             let over = status.wait_for(|status| status.exit.is_some() || status.broken).await;
             drop(subscription);
             if !over.is_ok_and(|status| status.exit.is_some()) {
@@ -86,7 +87,7 @@ impl ContainerBackend {
             // Read the record that the container wrote now, once.
             let _ = SessionDirs::of(ticket.dir.as_path()).exit_record(ticket.run);
             if !is_kept(&ticket) {
-                containers.remove_with_retries(&ticket).await;
+                tasks.spawn_work(async move { containers.remove_with_retries(&ticket).await });
             }
         });
     }
@@ -107,7 +108,8 @@ impl ContainerBackend {
     fn remove_ended_remote(&self, ticket: &Ticket) {
         if TicketData::of(ticket).is_remote() && ticket.dir.as_path().join(ProxyLock::NAME).exists() {
             let (containers, ticket) = (Arc::clone(&self.containers), ticket.clone());
-            tokio::spawn(async move { containers.remove_with_retries(&ticket).await });
+            let removed = async move { containers.remove_with_retries(&ticket).await };
+            self.containers.tasks.spawn_work(removed);
         }
     }
 }
@@ -189,7 +191,7 @@ impl Backend for ContainerBackend {
         let (tell, told) = oneshot::channel();
         let containers = Arc::clone(&self.containers);
         // In a task of its own, so that a caller that gives up leaves nothing half made.
-        tokio::spawn(async move {
+        self.containers.tasks.spawn_work(async move {
             let start = Box::pin(SessionStart::new(Arc::clone(&containers), launch)).await;
             let started = match start {
                 Ok(start) => Box::pin(start.run()).await,
@@ -218,7 +220,12 @@ impl Backend for ContainerBackend {
             if TicketData::of(ticket).shared.is_some() {
                 // Its room is still in the shared container, where nobody saw its end.
                 let (containers, ticket) = (Arc::clone(&self.containers), ticket.clone());
-                tokio::spawn(async move { containers.leave_shared(&ticket).await });
+                let left = async move {
+                    if let Err(failure) = containers.leave_shared(&ticket).await {
+                        tracing::debug!(session = %ticket.id, %failure, "its room is left for now");
+                    }
+                };
+                self.containers.tasks.spawn_work(left);
             }
             self.remove_ended_remote(ticket);
             return Ok(Adoption::Ended(record));
@@ -323,6 +330,61 @@ impl Backend for ContainerBackend {
 
     /// Ends the connections to holders, of containers and of guests. The containers and their sessions run on.
     async fn close(&self) {
-        tokio::join!(self.containers.tasks.close(), self.guests.close());
+        tokio::join!(self.containers.close(), self.guests.close());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Handle;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::engine::fake::{Answer, FakeEngine};
+    use crate::ticket_data::test_ticket;
+
+    #[tokio::test]
+    async fn closing_leaves_no_task() {
+        let dir = tempfile::tempdir().unwrap();
+        // Silent about everything but itself: whatever is begun stays under way.
+        let served = FakeEngine::serve(dir.path(), |path| match path {
+            path if ["/json", "/events"].iter().any(|part| path.contains(part)) => {
+                Answer::Stalls(String::new())
+            }
+            _ => Answer::Usual,
+        });
+        let endpoint = served.endpoint.clone();
+        let backend = ContainerBackend::new(Options {
+            flavour: Flavour::Docker,
+            endpoint: Some(endpoint.clone()),
+            holder: "/none".into(),
+            state: dir.path().join("state"),
+            sessions: dir.path().join("sessions"),
+            ssh: "ssh".into(),
+        });
+        let alive = || Handle::current().metrics().num_alive_tasks();
+        let before = alive();
+        let ticket = Ticket {
+            private: Some(TicketData::at(&endpoint, None).text()),
+            ..test_ticket(&dir.path().join("sessions/one"))
+        };
+        let containers = &backend.containers;
+        containers.engine_at(&endpoint).await.unwrap();
+        let (_status, receiver) = watch::channel(Status::default());
+        backend.remove_when_over(&ticket, receiver);
+        containers.remove_when_reachable(&endpoint, &ticket.id);
+        containers.remove_in_background(&ticket);
+        containers.remove_ended_once(std::slice::from_ref(&ticket));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while alive() < before + 7 {
+            assert!(Instant::now() < deadline, "{} tasks", alive() - before);
+            tokio::task::yield_now().await;
+        }
+        tokio::time::timeout(Duration::from_secs(20), backend.close()).await.expect("it closes");
+        // The engine's own ends of the connections.
+        while alive() > before {
+            assert!(Instant::now() < deadline, "{} tasks are left", alive() - before);
+            tokio::task::yield_now().await;
+        }
     }
 }

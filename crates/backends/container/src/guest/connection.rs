@@ -40,7 +40,8 @@ impl GuestConnection {
     ) -> Arc<dyn Connection> {
         let guest = Arc::new(GuestContainer { containers, data: TicketData::of(ticket) });
         if ticket.spec.tty {
-            tokio::spawn(follow_size(Arc::clone(&guest), ticket.spec.size.sane(), inner.status()));
+            let follow = follow_size(Arc::clone(&guest), ticket.spec.size.sane(), inner.status());
+            guest.containers.tasks.spawn(follow);
         }
         Arc::new(Self { inner, guest })
     }

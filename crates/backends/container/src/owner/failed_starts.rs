@@ -42,7 +42,7 @@ impl Containers {
             }
         }
         let (containers, endpoint, session) = (Arc::downgrade(self), endpoint.clone(), session.clone());
-        tokio::spawn(async move {
+        self.tasks.spawn(async move {
             let (mut wait, mut looks, until) = (RETRY_BACKOFF.0, 0, Instant::now() + GIVE_UP_AFTER);
             while looks < MAX_CHECKS && Instant::now() < until {
                 tokio::time::sleep(wait).await;

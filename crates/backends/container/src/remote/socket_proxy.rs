@@ -98,13 +98,14 @@ impl SocketProxy {
         let spare = spare.map(|stream| SpareStream { stream, disconnects: 0 });
         let server =
             Server { remote: Arc::clone(&remote), listener, outcome: outcome.clone(), disconnects, spare };
-        let task = tokio::spawn(server.serve(lock, mirror.run(request)));
+        let task = remote.transport().tasks().spawn(server.serve(lock, mirror.run(request)));
         Ok(Self { remote, outcome, task })
     }
 
     /// Serves a client by a stream that is already open.
     pub(crate) fn add_client(&self, client: UnixStream, stream: (ExecInput, ExecOutput)) {
-        tokio::spawn(proxy_client(Arc::clone(&self.remote), self.outcome.clone(), client, stream));
+        let served = proxy_client(Arc::clone(&self.remote), self.outcome.clone(), client, stream);
+        self.remote.transport().tasks().spawn(served);
     }
 
     /// How the session ends, as soon as the mirror knows.
