@@ -1,6 +1,7 @@
 //! Provides the image of a container: finds it, fetches or builds it, or refuses.
 
 pub(crate) mod context;
+mod ignored;
 pub(crate) mod images;
 mod layers;
 pub(crate) mod library;
@@ -14,7 +15,7 @@ use bollard::models::ImageInspect;
 use bollard::query_parameters::{BuildImageOptionsBuilder, CreateImageOptionsBuilder};
 use futures_util::{Stream, StreamExt};
 use tokio::time::Instant;
-use wharf_backend::Progress;
+use wharf_backend::{Beside, Progress};
 use wharf_model::{Code, Container, Failure, Pull, Text};
 
 use crate::engine::Engine;
@@ -57,15 +58,17 @@ pub(crate) struct Image {
     pub(crate) volumes: Vec<String>,
 }
 
-/// Sees to it that the image is there.
+/// Sees to it that the image is there. Looks at the directory that it is built from beside the daemon's thread.
 pub(crate) async fn ensure(
     engine: &Engine,
     container: &Container,
     labels: &HashMap<String, String>,
     progress: &Progress,
+    looks: &Beside,
 ) -> Result<Image, Failure> {
     if let Some(path) = &container.build {
-        let context = Context::of(path.as_path())?;
+        let dir = path.as_path().to_owned();
+        let context = looks.look(&dir.display().to_string(), move || Context::of(&dir)).await??;
         let tag = if container.image.is_empty() { tag(path) } else { container.image.clone() };
         build(engine, &context, &tag, container.platform.as_deref(), labels, progress, BOUNDS).await?;
         return engine.image(&tag).await?.map(read).ok_or_else(|| missing(&tag));

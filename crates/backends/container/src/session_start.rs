@@ -21,6 +21,7 @@ use crate::containers::Containers;
 use crate::create_body::CreatePlan;
 use crate::create_body::checked_paths::{CheckedPaths, Withheld};
 use crate::create_body::mounts;
+use crate::create_body::worktree::Part;
 use crate::engine::Engine;
 use crate::engine::caller::CallerVariables;
 use crate::engine::inspect::Found;
@@ -78,7 +79,10 @@ impl SessionStart {
         };
         let image = match known {
             Some(image) => image,
-            None => image::ensure(&engine, &container, &labels, &Progress::default()).await?,
+            None => {
+                let looks = &containers.path_checks;
+                image::ensure(&engine, &container, &labels, &Progress::default(), looks).await?
+            }
         };
         let caller = CallerVariables::of(container.engine.as_ref());
         let client_variables = caller.client_variables(engine.endpoint(), containers.options.flavour).await?;
@@ -189,7 +193,7 @@ impl SessionStart {
             }
         });
         let (stream, holder) = called.await.map_err(|_| late())??;
-        let frame = self.start_request()?;
+        let frame = self.start_request().await?;
         let connection = self.start_command(stream, holder, &frame, ScopeKind::Namespace).await?;
         self.containers.listen(listener, &self.ticket, &connection);
         Ok(connection)
@@ -269,7 +273,8 @@ impl SessionStart {
             mounts::remote(&self.container)?
         } else {
             self.paths.create_dirs(self.dirs.home()).await?;
-            mounts::all(&holder, &self.dirs, &self.container, &self.paths, &options.state)?
+            let parts = self.repository_parts(self.dirs.home()).await?;
+            mounts::all(&holder, &self.dirs, &self.container, &self.paths, parts, &options.state)?
         };
         self.ticket.spec.mounts = mounts::shown(&mounts, &self.image.volumes);
         if let Some(kept) = &self.kept {
@@ -318,8 +323,7 @@ impl SessionStart {
             place_home: self.container.image_variables && !self.is_unset("HOME"),
             // A log that shares no file with the holder's is sent from its end on.
             follow: self.engine.is_remote().then(|| self.log_end()).transpose()?,
-            // A path may have changed between its check and its mount.
-            expected: if self.engine.is_remote() { Vec::new() } else { self.paths.all_expected(home)? },
+            expected,
             ..held::start_of(&self.ticket, None)
         };
         let start = if start.follow.is_some() { self.keep_unseen_output(start) } else { start };

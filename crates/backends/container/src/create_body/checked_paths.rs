@@ -24,7 +24,7 @@ pub(crate) struct Withheld<'a> {
 }
 
 /// A container's paths, checked a moment ago.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct CheckedPaths {
     /// For each volume its path; none for a named volume.
     pub(crate) volumes: Vec<Option<Sure>>,
@@ -37,7 +37,7 @@ pub(crate) struct CheckedPaths {
 }
 
 /// A volume that is a work tree.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Worktree {
     tree: Sure,
     repository: Repository,
@@ -123,7 +123,7 @@ impl CheckedPaths {
         done.map_err(|error| Failure::new(Code::Internal, error.to_string()))?
     }
 
-    /// The mounts of work trees.
+    /// The mounts of work trees. Looks at files that may be on a file system that never answers.
     pub(crate) fn repository_parts(&self, home: &Path) -> Result<Vec<Part>, Failure> {
         let mut parts: Vec<Part> = Vec::new();
         for (number, worktree) in self.distinct() {
@@ -146,15 +146,15 @@ impl CheckedPaths {
     }
 
     /// All paths that the holder must find, including those of work trees.
-    pub(crate) fn all_expected(&self, home: &Path) -> Result<Vec<Expected>, Failure> {
+    pub(crate) fn all_expected(&self, parts: &[Part]) -> Vec<Expected> {
         let mut all = self.expected.clone();
-        for part in self.repository_parts(home)? {
-            if let Some(look) = part.look {
+        for part in parts {
+            if let Some(look) = &part.look {
                 let path = part.target.as_path().into();
                 all.push(Expected { path, device: look.device, inode: look.inode });
             }
         }
-        Ok(all)
+        all
     }
 
     /// One work tree of each repository, with the repository's number.

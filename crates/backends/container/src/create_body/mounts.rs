@@ -7,6 +7,7 @@ use wharf_model::{Code, Container, Failure, Mounted, MountedBy, Text, Volume};
 
 use crate::create_body::checked_paths::CheckedPaths;
 use crate::create_body::engine_sockets::canonical;
+use crate::create_body::worktree::Part;
 use crate::session_dirs::SessionDirs;
 use crate::shared_container::SharedContainer;
 
@@ -67,6 +68,7 @@ pub(crate) fn all(
     dirs: &SessionDirs,
     container: &Container,
     paths: &CheckedPaths,
+    parts: Vec<Part>,
     state: &Path,
 ) -> Result<Vec<PlannedMount>, Failure> {
     let mut mounts = vec![
@@ -78,7 +80,7 @@ pub(crate) fn all(
         let target = utf8(&prompt)?;
         mounts.push(PlannedMount::by_wharf(bind(&prompt, &target, true)?, "the prompt"));
     }
-    mounts.extend(asked_for(dirs, dirs.home(), container, paths, state)?);
+    mounts.extend(asked_for(dirs, container, paths, parts, state)?);
     Ok(mounts)
 }
 
@@ -88,6 +90,7 @@ pub(crate) fn of_shared(
     shared: &SharedContainer,
     container: &Container,
     paths: &CheckedPaths,
+    parts: Vec<Part>,
     state: &Path,
 ) -> Result<Vec<PlannedMount>, Failure> {
     let mut mounts = vec![
@@ -97,16 +100,16 @@ pub(crate) fn of_shared(
             "the rooms of all sessions in it",
         ),
     ];
-    mounts.extend(asked_for(&SessionDirs::of(shared.dir()), shared.dir(), container, paths, state)?);
+    mounts.extend(asked_for(&SessionDirs::of(shared.dir()), container, paths, parts, state)?);
     Ok(mounts)
 }
 
 /// The mounts that a spec names.
 fn asked_for(
     dirs: &SessionDirs,
-    home: &Path,
     container: &Container,
     paths: &CheckedPaths,
+    parts: Vec<Part>,
     state: &Path,
 ) -> Result<Vec<PlannedMount>, Failure> {
     let mut mounts = Vec::new();
@@ -126,7 +129,7 @@ fn asked_for(
             ));
         }
     }
-    for part in paths.repository_parts(home)? {
+    for part in parts {
         mounts.push(PlannedMount::by_wharf(
             bind(&part.source, &utf8(&part.target)?, part.read_only)?,
             part.what,

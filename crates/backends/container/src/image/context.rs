@@ -12,14 +12,13 @@ use tokio::sync::mpsc;
 use wharf_boundary::{Dir, Kind};
 use wharf_model::{Code, Failure};
 
+use crate::image::ignored::Ignored;
+
 /// How many pieces of the stream wait for the engine at most.
 const MAX_QUEUED_CHUNKS: usize = 16;
 /// How large a piece is.
 const CHUNK_LEN: usize = 64 << 10;
 
-/// The file that says what stays out of an image, and how long it may be.
-const LIST: &str = ".dockerignore";
-const MAX_LIST_LEN: u64 = 1 << 20;
 /// How many entries a directory may have.
 const MAX_DIR_ENTRIES: usize = 1 << 20;
 
@@ -57,7 +56,8 @@ impl Context {
         let (dir, file) = (self.dir.clone(), self.file.clone());
         tokio::task::spawn_blocking(move || {
             let mut out = io::BufWriter::with_capacity(CHUNK_LEN, Pieces(pieces.clone()));
-            if let Err(error) = pack(&dir, &file, &mut out).and_then(|()| out.flush()) {
+            let over = || pieces.is_closed();
+            if let Err(error) = pack(&dir, &file, &mut out, &over).and_then(|()| out.flush()) {
                 // Whoever reads is gone, or is told.
                 let _ = pieces.blocking_send(Err(error));
             }
@@ -81,8 +81,8 @@ impl Write for Pieces {
     }
 }
 
-/// Packs a directory. Links stay links: nothing outside of it is read, and nothing but regular files is opened.
-fn pack(dir: &Path, file: &str, out: impl Write) -> io::Result<()> {
+/// Packs a directory until nobody wants it any more. Links stay links: nothing outside of it is read, and nothing but regular files is opened.
+fn pack(dir: &Path, file: &str, out: impl Write, over: &dyn Fn() -> bool) -> io::Result<()> {
     let top = Dir::open(dir)?;
     let ignored = Ignored::read(&top)?;
     let mut tar = tar::Builder::new(out);
@@ -98,10 +98,14 @@ fn pack(dir: &Path, file: &str, out: impl Write) -> io::Result<()> {
             return Err(named(&below, io::ErrorKind::FileTooLarge.into()));
         }
         for (name, kind) in entries {
+            // Nothing is written of what stays out, so only this tells that the reader is gone.
+            if over() {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
             let path = below.join(&name);
             if ignored.has(&path) && path != Path::new(file) {
                 // What is taken back in may be deeper.
-                if kind == Kind::Directory && ignored.takes_back {
+                if kind == Kind::Directory && ignored.takes_back() {
                     open.push(path);
                 }
                 continue;
@@ -135,94 +139,9 @@ fn append_link(tar: &mut tar::Builder<impl Write>, path: &Path, dir: &Dir, name:
     tar.append_link(&mut header, path, Path::new(&dir.link_target(name)?))
 }
 
-/// The patterns of a `.dockerignore`, in order; the last one that fits decides.
-#[derive(Debug, Default)]
-struct Ignored {
-    patterns: Vec<(bool, Vec<String>)>,
-    takes_back: bool,
-}
-
-impl Ignored {
-    /// What a project's list says. One that cannot be read is an error: what it names must not go out.
-    fn read(dir: &Dir) -> io::Result<Self> {
-        match dir.read_beneath(LIST, MAX_LIST_LEN) {
-            Ok(text) => Ok(Self::parse(&String::from_utf8_lossy(&text))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && dir.kind(LIST)?.is_none() => {
-                Ok(Self::default())
-            }
-            Err(error) => Err(io::Error::new(error.kind(), format!("cannot read {LIST}: {error}"))),
-        }
-    }
-
-    fn parse(text: &str) -> Self {
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        let patterns: Vec<(bool, Vec<String>)> = lines
-            .map(|line| {
-                let (out, line) = line.strip_prefix('!').map_or((true, line), |rest| (false, rest.trim()));
-                (out, line.split('/').filter(|part| !matches!(*part, "" | ".")).map(str::to_owned).collect())
-            })
-            .collect();
-        let takes_back = patterns.iter().any(|(out, _)| !out);
-        Self { patterns, takes_back }
-    }
-
-    fn has(&self, path: &Path) -> bool {
-        let parts: Vec<String> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-        // A pattern that fits a directory fits all that is in it.
-        let fits = |pattern: &[String]| (1..=parts.len()).any(|end| path_fits(pattern, &parts[..end]));
-        self.patterns.iter().rev().find(|(_, pattern)| fits(pattern)).is_some_and(|(out, _)| *out)
-    }
-}
-
-fn path_fits(pattern: &[String], parts: &[String]) -> bool {
-    match (pattern.split_first(), parts.split_first()) {
-        (None, None) => true,
-        (Some((first, rest)), _) if first == "**" => {
-            path_fits(rest, parts)
-                || parts.split_first().is_some_and(|(_, deeper)| path_fits(pattern, deeper))
-        }
-        (Some((first, rest)), Some((part, deeper))) => {
-            part_fits(first.as_bytes(), part.as_bytes()) && path_fits(rest, deeper)
-        }
-        _ => false,
-    }
-}
-
-fn part_fits(pattern: &[u8], part: &[u8]) -> bool {
-    match (pattern.split_first(), part.split_first()) {
-        (None, None) => true,
-        (Some((b'*', rest)), _) => {
-            part_fits(rest, part) || part.split_first().is_some_and(|(_, deeper)| part_fits(pattern, deeper))
-        }
-        (Some((b'?', rest)), Some((_, deeper))) => part_fits(rest, deeper),
-        (Some((wanted, rest)), Some((is, deeper))) => wanted == is && part_fits(rest, deeper),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn patterns_say_what_stays_out() {
-        let ignored =
-            Ignored::parse("# comment\nnode_modules\n*.log\n**/cache\ndocs/*\n!docs/keep.md\n/top\n");
-        for (path, out) in [
-            ("node_modules/x/y.js", true),
-            ("src/node_modules/x", false),
-            ("a.log", true),
-            ("deep/a.log", false),
-            ("cache", true),
-            ("a/b/cache/c", true),
-            ("docs/a.md", true),
-            ("docs/keep.md", false),
-            ("top", true),
-            ("src/main.rs", false),
-        ] {
-            assert_eq!(ignored.has(Path::new(path)), out, "{path}");
-        }
-    }
 
     #[test]
     fn a_context_is_a_directory_or_a_file_in_it() {
@@ -241,7 +160,7 @@ mod tests {
         let root = root.to_owned();
         std::thread::spawn(move || {
             let mut packed = Vec::new();
-            let _ = done.send(pack(&root, "Dockerfile", &mut packed).map(|()| packed));
+            let _ = done.send(pack(&root, "Dockerfile", &mut packed, &|| false).map(|()| packed));
         });
         answer.recv_timeout(std::time::Duration::from_secs(20)).expect("it waits for ever")
     }
@@ -279,6 +198,15 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_that_nobody_reads_any_more_is_not_packed_to_its_end() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(".dockerignore"), "**\n").unwrap();
+        std::fs::write(dir.path().join("Dockerfile"), "FROM scratch\n").unwrap();
+        let error = pack(dir.path(), "Dockerfile", io::sink(), &|| true).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
     fn what_is_packed_is_what_is_there() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
@@ -288,7 +216,7 @@ mod tests {
         }
         std::os::unix::fs::symlink("/etc/passwd", root.join("link")).unwrap();
         let mut packed = Vec::new();
-        pack(root, "Dockerfile", &mut packed).unwrap();
+        pack(root, "Dockerfile", &mut packed, &|| false).unwrap();
         let mut archive = tar::Archive::new(packed.as_slice());
         let mut names: Vec<(String, u64)> = archive
             .entries()

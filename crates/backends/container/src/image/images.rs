@@ -46,9 +46,8 @@ impl Environment for Images {
         // Only reached: the backend of that engine removes what nobody needs there, and owns what is spawned for it.
         let endpoint = containers.endpoint(container.engine.as_ref()).await?;
         let engine = containers.connect(&endpoint).await?;
-        let image =
-            Box::pin(image::ensure(&engine, container, &containers.owner()?.build_labels(), progress))
-                .await?;
+        let (labels, looks) = (containers.owner()?.build_labels(), &containers.path_checks);
+        let image = Box::pin(image::ensure(&engine, container, &labels, progress, looks)).await?;
         Ok(vec![format!("the image {} of {name}", image.id)])
     }
 

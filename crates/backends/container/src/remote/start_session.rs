@@ -51,7 +51,7 @@ impl SessionStart {
         let reached = tokio::time::timeout(HOLDER_START_TIMEOUT, relays);
         let ((input, output), client, spare) = reached.await.map_err(late)??;
         let (tell, told) = oneshot::channel();
-        let request = StartRequest { input, output, frame: self.start_request()?, tell };
+        let request = StartRequest { input, output, frame: self.start_request().await?, tell };
         let proxy = SocketProxy::open(remote, lock, Some((request, spare)))?;
         match self.wait_until_started(&proxy, told, client).await {
             Ok(connection) => Ok(connection),
@@ -78,7 +78,9 @@ impl SessionStart {
     /// Uploads what a container of this host would have mounted.
     async fn upload_files(&self, remote: &RemoteContainer) -> Result<()> {
         remote.put(Upload::holder(&self.containers.options.holder, self.log_end()?)?).await?;
-        if let Some(secrets) = Upload::secrets(&self.container, &self.paths)? {
+        let (container, paths) = (self.container.clone(), self.paths.clone());
+        let read = move || Upload::secrets(&container, &paths);
+        if let Some(secrets) = self.containers.path_checks.look("a secret", read).await?? {
             remote.put(secrets).await?;
         }
         if let Some(prompt) = Upload::prompt(self.dirs.prompt().as_deref())? {

@@ -88,7 +88,7 @@ impl SessionStart {
             }
         });
         let (stream, holder) = called.await.map_err(|_| late())??;
-        let frame = self.start_request_in(&room, shared.dir())?;
+        let frame = self.start_request_in(&room, shared.dir()).await?;
         let connection = self.start_command(stream, holder, &frame, ScopeKind::Walk).await?;
         self.containers.listen(listener, &self.ticket, &connection);
         Ok(connection)
@@ -134,7 +134,8 @@ impl SessionStart {
         let holder = options.holder.canonicalize().map_err(|error| {
             Failure::system(format!("cannot find the holder {}", options.holder.display()), &error)
         })?;
-        let mounts = mounts::of_shared(&holder, shared, &self.container, &self.paths, &options.state)?;
+        let parts = self.repository_parts(shared.dir()).await?;
+        let mounts = mounts::of_shared(&holder, shared, &self.container, &self.paths, parts, &options.state)?;
         self.ticket.spec.mounts = mounts::shown(&mounts, &self.image.volumes);
         if let Some(found) = self.engine.container(&name).await? {
             if !owner.owns_shared(&found, shared.fingerprint()) {
@@ -151,7 +152,8 @@ impl SessionStart {
             self.engine.remove(&found.id).await?;
         }
         self.paths.create_dirs(shared.dir()).await?;
-        let mounts = mounts::of_shared(&holder, shared, &self.container, &self.paths, &options.state)?;
+        let parts = self.repository_parts(shared.dir()).await?;
+        let mounts = mounts::of_shared(&holder, shared, &self.container, &self.paths, parts, &options.state)?;
         let plan = CreatePlan {
             ticket: &self.ticket,
             container: &self.container,
