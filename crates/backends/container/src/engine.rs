@@ -144,19 +144,19 @@ impl Engine {
             .map_err(|error| self.failure(&format!("inspect of the image {name}"), &error))
     }
 
-    /// Makes a container. What the engine could not put in force is told by its warnings.
+    /// Makes a container.
     pub(crate) async fn create(
         &self,
         name: &str,
         platform: Option<&str>,
         body: ContainerCreateBody,
-    ) -> Result<(String, Vec<String>), Failure> {
+    ) -> Result<Made, Failure> {
         let options =
             CreateContainerOptionsBuilder::default().name(name).platform(platform.unwrap_or_default());
         let options = options.build();
         let made =
             self.within(CHANGE_TIMEOUT, "create", self.docker.create_container(Some(options), body)).await?;
-        Ok((made.id, made.warnings))
+        Ok(Made { id: made.id, limit_left_out: limit_left_out(made.warnings) })
     }
 
     /// Starts a container.
@@ -282,6 +282,9 @@ impl Engine {
     pub(crate) fn failure(&self, what: &str, error: &Error) -> Failure {
         let message = format!("the engine at {} refused {what}: {}", self.endpoint.address, why(error));
         let code = match error {
+            Error::DockerResponseServerError { message, .. } if is_of_another_architecture(message) => {
+                Code::NotExecutable
+            }
             Error::DockerResponseServerError { status_code: 404, .. } => Code::NotFound,
             Error::DockerResponseServerError { status_code: 400..=499, .. } => Code::Invalid,
             Error::DockerResponseServerError { .. } | Error::DockerStreamError { .. } => Code::Internal,
@@ -289,6 +292,24 @@ impl Engine {
         };
         Failure::new(code, message)
     }
+}
+
+/// A container that was just made.
+pub(crate) struct Made {
+    pub(crate) id: String,
+    /// What the engine says of a limit that it does not put in force.
+    pub(crate) limit_left_out: Option<String>,
+}
+
+/// The warning that tells of a limit. Engines have words for it alone.
+fn limit_left_out(warnings: Vec<String>) -> Option<String> {
+    let limit = warnings.into_iter().find(|warning| warning.contains("limit"))?;
+    Some(limit.trim().to_owned())
+}
+
+/// Whether a program could not be run because it is one of another architecture. Engines have words for it alone.
+fn is_of_another_architecture(message: &str) -> bool {
+    message.to_lowercase().contains("exec format error")
 }
 
 fn found<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
@@ -319,6 +340,15 @@ fn why(error: &Error) -> String {
 mod tests {
     use super::fake::{Answer, FakeEngine};
     use super::*;
+
+    #[test]
+    fn what_engines_have_only_words_for_is_told_apart_here() {
+        let warnings = vec!["no swap".to_owned(), " Your kernel has no pids limit. \n".to_owned()];
+        assert_eq!(limit_left_out(warnings).as_deref(), Some("Your kernel has no pids limit."));
+        assert_eq!(limit_left_out(vec!["other".to_owned()]), None);
+        assert!(is_of_another_architecture("exec /run/wharf/holder: Exec format error"));
+        assert!(!is_of_another_architecture("no such file"));
+    }
 
     /// An engine that says the same byte without end when it is asked for this.
     fn engine_without_end(dir: &Path, endless: &'static str) -> FakeEngine {

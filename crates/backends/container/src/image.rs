@@ -235,13 +235,27 @@ fn shown(text: &str) -> &str {
     &text[..end.unwrap_or_default()]
 }
 
-/// What engines say of an image that is not made for the platform that is asked for. They have no code for it.
-const NO_PLATFORM: &[&str] =
-    &["no matching manifest", "no image found in manifest list", "no image found in image index"];
+/// Why an image cannot be fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PullFault {
+    /// It is not made for the platform that is asked for.
+    NoPlatform,
+    /// Anything else.
+    Other,
+}
+
+impl PullFault {
+    /// By the words of either engine, which have no code for it.
+    fn of(why: &str) -> Self {
+        let words =
+            ["no matching manifest", "no image found in manifest list", "no image found in image index"];
+        if words.iter().any(|words| why.contains(words)) { Self::NoPlatform } else { Self::Other }
+    }
+}
 
 async fn refused(engine: &Engine, name: &str, platform: Option<&str>, why: &str) -> Failure {
     let failure = Failure::new(Code::Unavailable, format!("cannot fetch the image {name:?}: {}", shown(why)));
-    if !NO_PLATFORM.iter().any(|words| why.contains(words)) {
+    if PullFault::of(why) == PullFault::Other {
         return failure.hint("is its name right, and can the engine reach its registry?");
     }
     let wanted = match platform {
@@ -284,9 +298,9 @@ pub(crate) fn architecture(name: &str) -> &str {
 }
 
 /// Whether a start may have failed because a program is one of another architecture: it could not be run, or the engine
-/// could not run the holder, for which it has no code.
+/// could not run the holder.
 pub(crate) fn may_be_foreign(failure: &Failure) -> bool {
-    failure.code == Code::NotExecutable || failure.message.to_lowercase().contains("exec format error")
+    failure.code == Code::NotExecutable
 }
 
 /// What is of another architecture than an engine, so far as is known, and what to do about it.
@@ -401,7 +415,7 @@ mod tests {
         assert_eq!((foreign(&own, &own), foreign("", &own), foreign(other, "")), (None, None, None));
         let said = |code, words: &str| may_be_foreign(&Failure::new(code, words));
         assert!(said(Code::NotExecutable, "cannot run") && !said(Code::NotFound, "there is no command"));
-        assert!(said(Code::Internal, "exec /run/wharf/holder: exec format error"));
+        assert!(!said(Code::Internal, "exec /run/wharf/holder: exec format error"), "words say nothing here");
     }
 
     #[test]

@@ -296,25 +296,35 @@ impl SessionStart {
 
     /// Has the engine create a container. If the engine cannot enforce a requested limit, the start fails.
     pub(crate) async fn create_within_limits(&self, name: &str, body: ContainerCreateBody) -> Result<String> {
-        let (id, warnings) = self.engine.create(name, self.container.platform.as_deref(), body).await?;
-        let limit = warnings.iter().find(|warning| warning.contains("limit"));
-        match limit.filter(|_| !self.ticket.spec.limits.is_none()) {
-            Some(warning) => {
-                Err(Failure::new(Code::LimitRefused, format!("the engine says: {}", warning.trim()))
-                    .hint("run without it, or give the engine's host cgroups with that controller"))
-            }
-            None => Ok(id),
+        let made = self.engine.create(name, self.container.platform.as_deref(), body).await?;
+        match made.limit_left_out.filter(|_| !self.ticket.spec.limits.is_none()) {
+            Some(warning) => Err(Failure::new(Code::LimitRefused, format!("the engine says: {warning}"))
+                .hint("run without it, or give the engine's host cgroups with that controller")),
+            None => Ok(made.id),
         }
     }
 
-    pub(crate) fn start_request(&self) -> Result<Vec<u8>> {
-        self.start_request_in(mounts::ROOM, self.dirs.home())
+    pub(crate) async fn start_request(&self) -> Result<Vec<u8>> {
+        self.start_request_in(mounts::ROOM, self.dirs.home()).await
+    }
+
+    /// The mounts of work trees. Their repositories are looked at beside the daemon's thread.
+    pub(crate) async fn repository_parts(&self, home: &Path) -> Result<Vec<Part>> {
+        let (paths, home) = (self.paths.clone(), home.to_owned());
+        let looks = &self.containers.path_checks;
+        looks.look("the repository of a work tree", move || paths.repository_parts(&home)).await?
     }
 
     /// The start request for the holder in a room. `home` has what was made for the container's mounts.
-    pub(crate) fn start_request_in(&self, room: &str, home: &Path) -> Result<Vec<u8>> {
+    pub(crate) async fn start_request_in(&self, room: &str, home: &Path) -> Result<Vec<u8>> {
         let dir =
             if self.container.image_dir { self.image.dir.clone() } else { self.ticket.spec.dir.clone() };
+        // A path may have changed between its check and its mount.
+        let expected = if self.engine.is_remote() {
+            Vec::new()
+        } else {
+            self.paths.all_expected(&self.repository_parts(home).await?)
+        };
         let start = Start {
             home: room.into(),
             dir,
