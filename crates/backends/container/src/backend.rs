@@ -188,11 +188,17 @@ impl Backend for ContainerBackend {
         if let Some(what) = launch.spec.adopt.clone() {
             return self.guests.take_in(launch, &what).await;
         }
-        let (tell, told) = oneshot::channel();
+        let (mut tell, told) = oneshot::channel();
         let containers = Arc::clone(&self.containers);
         // In a task of its own, so that a caller that gives up leaves nothing half made.
         self.containers.tasks.spawn_work(async move {
-            let start = Box::pin(SessionStart::new(Arc::clone(&containers), launch)).await;
+            let start = Box::pin(SessionStart::new(Arc::clone(&containers), launch));
+            let start = tokio::select! {
+                biased;
+                // Nothing is made yet: this ends the pull or the build of its image.
+                () = tell.closed() => return,
+                start = start => start,
+            };
             let started = match start {
                 Ok(start) => Box::pin(start.run()).await,
                 Err(failure) => Err(failure),
@@ -336,12 +342,69 @@ impl Backend for ContainerBackend {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use tokio::runtime::Handle;
+    use tokio::sync::Notify;
     use tokio::time::Instant;
+    use wharf_model::Container;
 
     use super::*;
     use crate::engine::fake::{Answer, FakeEngine};
     use crate::ticket_data::test_ticket;
+
+    fn backend(served: &FakeEngine, dir: &Path) -> ContainerBackend {
+        ContainerBackend::new(Options {
+            flavour: Flavour::Docker,
+            endpoint: Some(served.endpoint.clone()),
+            holder: "/none".into(),
+            state: dir.join("state"),
+            sessions: dir.join("sessions"),
+            ssh: "ssh".into(),
+        })
+    }
+
+    #[tokio::test]
+    async fn a_start_whose_caller_leaves_ends_the_fetch_of_its_image() {
+        let (dir, asked) = (tempfile::tempdir().unwrap(), Arc::new(Notify::new()));
+        let fetched = Arc::clone(&asked);
+        let served = FakeEngine::serve(dir.path(), move |path| {
+            if path.contains("/images/create") {
+                fetched.notify_one();
+                return Answer::Stalls(String::new());
+            }
+            match path {
+                path if path.contains("/images/") => Answer::Whole(404, "{}".to_owned()),
+                path if path.contains("/containers/") => Answer::Whole(200, "[]".to_owned()),
+                _ => Answer::Usual,
+            }
+        });
+        let backend = backend(&served, dir.path());
+        let alive = || Handle::current().metrics().num_alive_tasks();
+        let (before, ticket) = (alive(), test_ticket(&dir.path().join("sessions/one")));
+        let mut spec = ticket.spec;
+        spec.container = Some(Box::new(Container::of("any")));
+        let launch = Launch {
+            id: ticket.id,
+            name: ticket.name,
+            run: 1,
+            home: ticket.dir.as_path().to_owned(),
+            token: ticket.token,
+            created: ticket.created,
+            argv: spec.argv.clone(),
+            env: Vec::new(),
+            spec,
+        };
+        tokio::select! {
+            started = backend.start(launch) => panic!("{:?}", started.err()),
+            () = asked.notified() => {}
+        }
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while alive() > before {
+            assert!(Instant::now() < deadline, "{} tasks are left", alive() - before);
+            tokio::task::yield_now().await;
+        }
+    }
 
     #[tokio::test]
     async fn closing_leaves_no_task() {
@@ -353,15 +416,7 @@ mod tests {
             }
             _ => Answer::Usual,
         });
-        let endpoint = served.endpoint.clone();
-        let backend = ContainerBackend::new(Options {
-            flavour: Flavour::Docker,
-            endpoint: Some(endpoint.clone()),
-            holder: "/none".into(),
-            state: dir.path().join("state"),
-            sessions: dir.path().join("sessions"),
-            ssh: "ssh".into(),
-        });
+        let (endpoint, backend) = (served.endpoint.clone(), backend(&served, dir.path()));
         let alive = || Handle::current().metrics().num_alive_tasks();
         let before = alive();
         let ticket = Ticket {

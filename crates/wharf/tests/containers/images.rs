@@ -1,6 +1,7 @@
 //! Images and ports, and what people find on engines.
 
 use std::fs;
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -187,4 +188,30 @@ fn one_bad_image_among_several_keeps_no_other_from_being_removed(dock: &Dock) {
     assert!(ran.err.contains(missing), "{ran:#?}");
     let left = json(dock, &[&["image", "ls", "--json"], &place[..]].concat()).to_string();
     assert!(tags.iter().all(|tag| !left.contains(tag.as_str())), "{left}");
+}
+
+/// As that of a dev shell does; see the tests of environments. On Docker alone: Podman takes the step that is under way to
+/// its end, whoever hangs up.
+#[test]
+fn whoever_interrupts_a_preparation_ends_the_build() {
+    let dock = Dock::new(wharf_container::Flavour::Docker);
+    let mark = format!("600.4{}", std::process::id());
+    let dir = dock.wharf.home().join("build");
+    fs::create_dir_all(&dir).expect("files of the test");
+    fs::write(dir.join("Dockerfile"), format!("FROM {IMAGE}\nRUN sleep {mark}\n"))
+        .expect("files of the test");
+    let args = ["run", "-d", "-b", dock.engine_name(), "--build", "build", "--network", "none", "--", "true"];
+    let mut child =
+        dock.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("wharf runs");
+    let steps = || {
+        let all = fs::read_dir("/proc").expect("processes").filter_map(Result::ok);
+        all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
+            .filter(|line| line.windows(mark.len()).any(|part| part == mark.as_bytes()))
+            .count()
+    };
+    assert!(until(|| steps() > 0), "the build has not begun");
+    child.kill().expect("it is ours");
+    child.wait().expect("it is ours");
+    assert!(until(|| steps() == 0), "something of the build is left");
+    assert_eq!(dock.ok(&["ls", "--json"]).trim(), "[]");
 }
