@@ -276,7 +276,8 @@ impl Backend for ContainerBackend {
         let tickets = tickets.map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
         let tickets = tickets.map_err(|error| Failure::system("cannot list sessions", &error))?;
         self.containers.remove_ended_once(&tickets);
-        Ok(tickets)
+        let lost = self.containers.lost_tickets().await?;
+        Ok(tickets.into_iter().chain(lost).collect())
     }
 
     async fn sweep(&self, ticket: &Ticket) -> Result<u32> {

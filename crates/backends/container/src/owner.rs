@@ -3,6 +3,7 @@
 pub(crate) mod ended_sessions;
 pub(crate) mod failed_starts;
 pub(crate) mod leftover_report;
+pub(crate) mod lost_tickets;
 pub(crate) mod orphaned_containers;
 
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use wharf_model::{Failure, SessionId, Ticket};
+use wharf_model::{Failure, Name, SessionId, Ticket};
 
 use crate::engine::inspect::Found;
 use crate::ticket_data::is_kept;
@@ -140,6 +141,25 @@ impl Owner {
 /// Whether an install has an id: without one no engine ever got a container of ours.
 pub(crate) fn has_install_id(state: &Path) -> bool {
     read(&state.join("install")).is_ok_and(|mark| !mark.is_empty())
+}
+
+/// What the labels of a session's container tell of the session.
+pub(crate) struct ToldByLabels {
+    /// Its name at its start.
+    pub(crate) name: Option<Name>,
+    /// The number of its run.
+    pub(crate) run: u32,
+    /// Whether the container stays after its end.
+    pub(crate) kept: bool,
+}
+
+/// Reads what the labels of a session's container tell.
+pub(crate) fn told(container: &Found) -> ToldByLabels {
+    ToldByLabels {
+        name: container.label(NAME).and_then(|name| name.parse().ok()),
+        run: container.label(RUN).and_then(|run| run.parse().ok()).unwrap_or(1),
+        kept: container.label(KEPT) == Some("true"),
+    }
 }
 
 /// Whether a container is the place of a session, whoever's.

@@ -227,7 +227,8 @@ impl Engine {
         }
         if !bare.is_empty() {
             let detail = format!("run without their files: {}", bare.join(", "));
-            let hint = "`wharf daemon restart` finds them by their processes, and makes the files again";
+            let hint = "`wharf daemon restart` finds them and makes the files again; those in containers can only \
+                        be killed then";
             return Check::new("sessions", false, detail, hint);
         }
         let detail = format!("{} are not over, {unknown} of them cannot be reached", self.live());

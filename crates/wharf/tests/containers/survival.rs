@@ -9,6 +9,7 @@ on_both! {
     what_ends_while_nobody_looks_is_known
     what_ends_while_nobody_looks_leaves_no_container
     a_start_that_is_cut_off_leaves_no_container
+    a_session_that_a_backup_does_not_have_is_unknown_and_is_killed
 }
 
 fn a_killed_daemon_loses_nothing(dock: &Dock) {
@@ -77,4 +78,28 @@ fn a_start_that_is_cut_off_leaves_no_container(dock: &Dock) {
     let removed = dock.run(&["rm", "--force", "cut"]);
     assert!(matches!(removed.code, 0 | 3), "{removed:#?}");
     dock.must_be_empty();
+}
+
+fn a_session_that_a_backup_does_not_have_is_unknown_and_is_killed(dock: &Dock) {
+    for with_store in [true, false] {
+        dock.start("one", &[], &["sleep", "600"]);
+        let id = dock.wharf.json(&["show", "one", "--json"])["id"].as_str().expect("an id").to_owned();
+        dock.wharf.kill_daemon();
+        std::fs::remove_dir_all(dock.wharf.state().join("sessions").join(&id)).expect("its directory");
+        std::fs::remove_file(dock.wharf.state().join("names/one")).expect("its name");
+        if !with_store {
+            for store in ["store.db", "store.db-wal", "store.db-shm"] {
+                let _ = std::fs::remove_file(dock.wharf.state().join(store));
+            }
+        }
+        // This starts the next daemon, with the engine in its variables.
+        let all: serde_json::Value = serde_json::from_str(&dock.ok(&["ls", "--json"])).expect("JSON");
+        assert_eq!((&all[0]["id"], &all[0]["state"]), (&serde_json::json!(id), &"unknown".into()), "{all}");
+        assert_eq!(dock.containers(), 1, "nothing is ended that is unknown");
+        dock.ok(&["kill", "one"]);
+        dock.must_be_empty();
+        let over = dock.wharf.json(&["show", "one", "--json"]);
+        assert_eq!(over["state"], "exited", "{over}");
+        dock.ok(&["rm", "one"]);
+    }
 }
