@@ -80,7 +80,9 @@ impl Containers {
     /// Ends all that was spawned, and waits for it. The containers and their sessions run on.
     pub(crate) async fn close(&self) {
         let engines = mem::take(&mut *self.engines.lock().unwrap_or_else(PoisonError::into_inner));
-        engines.iter().for_each(|engine| engine.transport().hang_up());
+        for engine in engines {
+            engine.transport().hang_up();
+        }
         self.tasks.close().await;
         // What the first ones leave when they are dropped: a command whose caller is gone is still ended.
         self.tasks.close().await;

@@ -77,12 +77,11 @@ impl SessionStart {
             Some(found) => image::known(&engine, &found.image).await?,
             None => None,
         };
-        let image = match known {
-            Some(image) => image,
-            None => {
-                let looks = &containers.path_checks;
-                image::ensure(&engine, &container, &labels, &Progress::default(), looks).await?
-            }
+        let image = if let Some(image) = known {
+            image
+        } else {
+            let looks = &containers.path_checks;
+            image::ensure(&engine, &container, &labels, &Progress::default(), looks).await?
         };
         let caller = CallerVariables::of(container.engine.as_ref());
         let client_variables = caller.client_variables(engine.endpoint(), containers.options.flavour).await?;

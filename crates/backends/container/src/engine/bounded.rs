@@ -133,12 +133,12 @@ mod tests {
     #[test]
     fn one_item_more_than_allowed_is_refused() {
         type Three = List<IgnoredAny, 3>;
+        type Two = Table<u8, 2>;
         assert_eq!(serde_json::from_str::<Three>("[{},1,[]]").unwrap().0.len(), 3);
         assert_eq!(serde_json::from_str::<Three>("null").unwrap().0.len(), 0);
         let error = serde_json::from_str::<Three>("[{},{},{},{}]").unwrap_err();
         assert!(error.to_string().contains("more than 3"), "{error}");
         serde_json::from_str::<Three>("{}").unwrap_err();
-        type Two = Table<u8, 2>;
         assert_eq!(serde_json::from_str::<Two>(r#"{"a":1,"b":2}"#).unwrap().0.len(), 2);
         assert_eq!(serde_json::from_str::<Two>("null").unwrap().0.len(), 0);
         serde_json::from_str::<Two>(r#"{"a":1,"b":2,"c":3}"#).unwrap_err();
