@@ -44,7 +44,7 @@ pub use keeper::{Keeper, Leftover};
 pub use launch::Launch;
 pub use library::{Library, Publisher};
 pub use output::{Output, OutputChunk, Stream};
-pub use pins::{Pins, Sure, check_pins};
+pub use pins::{Pins, Sure, check_pins, open_pinned};
 pub use tasks::BackendTasks;
 pub use wharf_model::{Capabilities, Failure, Ticket};
 

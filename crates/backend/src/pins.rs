@@ -78,14 +78,43 @@ pub fn check_pins(session: &Name, pins: &[Pin]) -> Result<()> {
     in_use.try_for_each(|pin| check(pin).map(drop).map_err(|why| changed(session, pin, &why)))
 }
 
+/// Opens the directory that a pin stands for, while it stands where it was. No link on the way is followed, and what was
+/// checked is what is open.
+pub fn open_pinned(session: &Name, pin: &Pin) -> Result<Dir> {
+    let below = pin.path.as_path().strip_prefix("/").unwrap_or(pin.path.as_path());
+    let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+    let opened = Dir::open(Path::new("/")).and_then(|root| root.dir(below));
+    let found = opened.and_then(|dir| dir.look_here().map(|look| (dir, look)));
+    let why = match found {
+        Ok((dir, look)) if is_there(pin, look) && pin.name.is_none() => return Ok(dir),
+        Ok((_, look)) => describe_other("the directory", look),
+        Err(_) => describe(pin.path.as_path()),
+    };
+    let message = format!(
+        "{} of {session} is not what it was at the first start: it was {}, and {why}",
+        pin.given.as_path().display(),
+        pin.words()
+    );
+    Err(Failure::new(Code::Forbidden, message).hint(repin_hint(session)))
+}
+
+/// Whether a directory is the one that a pin stands for.
+fn is_there(pin: &Pin, dir: Look) -> bool {
+    dir.inode == pin.inode
+        && (dir.device == pin.device || (dir.filesystem != 0 && dir.filesystem == pin.filesystem))
+}
+
+fn repin_hint(session: &Name) -> String {
+    format!("look at it, then `wharf restart {session} --repin` accepts it as it is")
+}
+
 fn changed(session: &Name, pin: &Pin, why: &str) -> Failure {
     let message = format!(
         "cannot start {session}: {} is not what it was at the first start: it was {}, and {why}",
         pin.given.as_path().display(),
         pin.words()
     );
-    Failure::new(Code::Forbidden, message)
-        .hint(format!("look at it, then `wharf restart {session} --repin` accepts it as it is"))
+    Failure::new(Code::Forbidden, message).hint(repin_hint(session))
 }
 
 /// Follows links once, for good.
@@ -140,13 +169,15 @@ fn check(pin: &Pin) -> std::result::Result<Sure, String> {
         Ok(found) if found.2.kind != Kind::Link => found,
         Ok(_) | Err(_) => return Err(describe(path)),
     };
-    let place = dir.inode == pin.inode
-        && (dir.device == pin.device || (dir.filesystem != 0 && dir.filesystem == pin.filesystem));
-    if place && name == pin.name {
+    if is_there(pin, dir) && name == pin.name {
         return Ok(Sure { path: path.to_owned(), look });
     }
     let what = if name.is_some() { "a file of the directory" } else { "the directory" };
-    Err(format!("is now {what} with inode {} on device {}", dir.inode, device_words(dir.device)))
+    Err(describe_other(what, dir))
+}
+
+fn describe_other(what: &str, dir: Look) -> String {
+    format!("is now {what} with inode {} on device {}", dir.inode, device_words(dir.device))
 }
 
 /// Why a path cannot be had without links.
@@ -244,6 +275,27 @@ mod tests {
         fs::rename(ground.path("real"), ground.path("moved")).unwrap();
         symlink("moved", ground.path("real")).unwrap();
         assert!(ground.refused("real/sub").contains("real is now a link to moved"));
+    }
+
+    #[test]
+    fn a_pinned_directory_is_opened_or_refused() {
+        let mut ground = Ground::new();
+        ground.settle("link/sub").unwrap();
+        let open = |ground: &Ground| open_pinned(&ground.name, &ground.pins[0]);
+        assert_eq!(open(&ground).unwrap().identity().unwrap().1, ground.pins[0].inode);
+        let refused = |ground: &Ground| {
+            let failure = open(ground).unwrap_err();
+            assert_eq!(failure.code, Code::Forbidden, "{failure:?}");
+            failure.message
+        };
+        fs::rename(ground.path("real/sub"), ground.path("real/old")).unwrap();
+        assert!(refused(&ground).contains("is gone"));
+        // A link that leads to the very directory is followed no more than another.
+        symlink("old", ground.path("real/sub")).unwrap();
+        assert!(refused(&ground).contains("is now a link to old"));
+        fs::remove_file(ground.path("real/sub")).unwrap();
+        fs::create_dir(ground.path("real/sub")).unwrap();
+        assert!(refused(&ground).contains("is now the directory with inode"));
     }
 
     #[test]

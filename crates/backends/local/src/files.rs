@@ -11,39 +11,48 @@ use rustix::io::Errno;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use wharf_archive::{Drain, Feed, How, Moved, Names, Source, pack, pipe, unpack};
-use wharf_backend::{Archive, Files, Result};
+use wharf_backend::{Archive, Files, Result, open_pinned};
 use wharf_boundary::Dir;
-use wharf_model::{Code, Failure, FileKind, FileStat, Millis, Text, Ticket};
+use wharf_model::{Code, Failure, FileKind, FileStat, Millis, PinKind, Text, Ticket};
 
 /// The files of this host.
 pub(crate) struct HostFiles;
 
 /// What a path of a session leads to, from its directory on.
-fn find(ticket: &Ticket, path: &Text, follow: bool) -> io::Result<Source> {
-    match sandboxed(ticket, path)? {
+fn find(ticket: &Ticket, path: &Text, follow: bool) -> Result<io::Result<Source>> {
+    Ok(match sandboxed(ticket, path)? {
         Some((dir, below)) => Source::open_beneath(&dir, &below, follow),
         None => Source::open(&ticket.spec.dir.as_path().join(path.as_path()), follow),
-    }
+    })
 }
 
 /// The directory that a path of a session leads to, to write in it.
-fn directory(ticket: &Ticket, path: &Text) -> io::Result<Dir> {
-    match sandboxed(ticket, path)? {
-        Some((dir, below)) => Dir::from_fd(dir.open_beneath(below, OFlags::PATH | OFlags::DIRECTORY)?),
+fn directory(ticket: &Ticket, path: &Text) -> Result<io::Result<Dir>> {
+    Ok(match sandboxed(ticket, path)? {
+        Some((dir, below)) => {
+            dir.open_beneath(below, OFlags::PATH | OFlags::DIRECTORY).and_then(Dir::from_fd)
+        }
         None => Dir::open(&ticket.spec.dir.as_path().join(path.as_path())),
-    }
+    })
 }
 
-/// Of a session in a sandbox, its directory and the way from there: it may put links in it, and must not have us follow
-/// them out of it.
-fn sandboxed(ticket: &Ticket, path: &Text) -> io::Result<Option<(Dir, PathBuf)>> {
-    if ticket.spec.sandbox.is_none() {
+/// Of a session in a sandbox, its directory and the way from there: it may put links in it, and another directory or a
+/// link in its place where it can write above it, and must not have us follow them out.
+fn sandboxed(ticket: &Ticket, path: &Text) -> Result<Option<(Dir, PathBuf)>> {
+    let spec = &ticket.spec;
+    if spec.sandbox.is_none() {
         return Ok(None);
     }
-    let dir = ticket.spec.dir.as_path();
+    let dir = spec.dir.as_path();
     let whole = dir.join(path.as_path());
-    let below = whole.strip_prefix(dir).map_err(|_| io::Error::from(Errno::XDEV))?;
-    Ok(Some((Dir::open(dir)?, below.to_owned())))
+    let below = whole.strip_prefix(dir).map_err(|_| fault("cannot open", path, &Errno::XDEV.into()))?;
+    let pin = spec.pins.iter().find(|pin| pin.kind == PinKind::Sandbox && pin.given == spec.dir);
+    let pin = pin.ok_or_else(|| {
+        let message = format!("which directory {} meant is not known", dir.display());
+        Failure::new(Code::Forbidden, message)
+            .hint(format!("`wharf restart {} --repin` writes it down", ticket.name))
+    })?;
+    Ok(Some((open_pinned(&ticket.name, pin)?, below.to_owned())))
 }
 
 #[async_trait]
@@ -51,7 +60,7 @@ impl Files for HostFiles {
     async fn look(&self, ticket: &Ticket, path: &Text, follow: bool) -> Result<Option<FileStat>> {
         let (ticket, path) = (ticket.clone(), path.clone());
         apart(move || {
-            let found = match find(&ticket, &path, follow) {
+            let found = match find(&ticket, &path, follow)? {
                 Ok(found) => found,
                 Err(error) if absent(&error) => return Ok(None),
                 Err(error) => return Err(fault("cannot read", &path, &error)),
@@ -75,7 +84,7 @@ impl Files for HostFiles {
     async fn take(&self, ticket: &Ticket, path: &Text, follow: bool) -> Result<Box<dyn Archive>> {
         let (ticket, path) = (ticket.clone(), path.clone());
         let found =
-            apart(move || find(&ticket, &path, follow).map_err(|error| fault("cannot read", &path, &error)))
+            apart(move || find(&ticket, &path, follow)?.map_err(|error| fault("cannot read", &path, &error)))
                 .await?;
         let (sender, pieces) = pipe();
         let packing = tokio::task::spawn_blocking(move || {
@@ -88,7 +97,7 @@ impl Files for HostFiles {
         let (ticket, dir) = (ticket.clone(), dir.clone());
         let (sender, pieces) = pipe();
         let unpacking = tokio::task::spawn_blocking(move || {
-            let held = directory(&ticket, &dir).map_err(|error| fault("cannot open", &dir, &error))?;
+            let held = directory(&ticket, &dir)?.map_err(|error| fault("cannot open", &dir, &error))?;
             unpack(Feed::new(pieces), held, dir.as_path(), Names::Kept, |_| ())
         });
         let sent = loop {

@@ -50,6 +50,13 @@ impl Place {
         self
     }
 
+    /// With a directory below the one that the test makes as the session's.
+    pub(crate) fn in_a_directory_below(mut self) -> Self {
+        self.dir = "work/sub";
+        self.make_dir(self.dir);
+        self
+    }
+
     pub(crate) fn new(kind: Kind) -> Self {
         Self::of(kind, Wharf::on_this_host())
     }

@@ -28,6 +28,36 @@ fn a_path_of_a_sandbox_that_was_swapped_is_not_followed(place: &Place) {
     place.clear();
 }
 
+at! { a_copy_of_a_sandbox_whose_directory_was_swapped_leads_nowhere_else:
+    root = Place::new(Sandbox).in_a_directory_below(),
+    user = Place::of_user(Sandbox).in_a_directory_below(),
+}
+
+fn a_copy_of_a_sandbox_whose_directory_was_swapped_leads_nowhere_else(place: &Place) {
+    let (above, dir, private) = (place.text("work"), place.text("work/sub"), place.text("private"));
+    let file = place.write("file", "owned\n").display().to_string();
+    let copies = place.make_dir("copies").display().to_string();
+    let words = ["swap", &dir, &private];
+    let told = place.attack("evil", &["--sandbox-write", &above], &words);
+    assert!(told[0]["did"].as_array().is_some_and(|did| !did.is_empty()), "the attack itself: {told:?}");
+    let from = ["evil:.", "evil:secret", "evil:./secret"];
+    let into = ["evil:.", "evil:planted", "evil:untouched"];
+    for (words, of) in from
+        .iter()
+        .map(|from| ([*from, copies.as_str()], "out of it"))
+        .chain(into.iter().map(|into| ([file.as_str(), *into], "into it")))
+    {
+        let ran = place.within(COMMAND_TIMEOUT, &["cp", words[0], words[1]]);
+        assert_eq!(ran.code, 5, "{of}: {words:?}: {ran:#?}");
+        assert!(ran.err.contains("is now a link to"), "{of}: {words:?}: {ran:#?}");
+    }
+    let ran = place.within(COMMAND_TIMEOUT, &["cp", "evil:secret", "-"]);
+    assert_eq!(ran.code, 5, "{ran:#?}");
+    assert_eq!(std::fs::read_dir(&copies).expect("ours").count(), 0, "something was copied");
+    place.must_be_untouched();
+    place.clear();
+}
+
 at! { a_sandbox_without_network_has_no_socket_of_the_host:
     root = Place::new(Sandbox),
     user = Place::of_user(Sandbox),
