@@ -2,9 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::process::Command;
 use wharf_backend::Result;
+use wharf_boundary::Dir;
 use wharf_model::{Code, Failure};
 
 /// How long tmux may take to answer. One that is hung must delay nobody for longer.
@@ -107,11 +108,13 @@ impl Server {
     pub(crate) fn prepare(&self, holder: &Path) -> Result<()> {
         let make = || -> io::Result<()> {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
-            if fs::read(self.dir.join(CONFIGURATION)).ok().as_deref() != Some(SETTINGS.as_bytes()) {
-                replace(&self.dir.join(CONFIGURATION), write_settings)?;
+            let dir = Dir::open(&self.dir)?;
+            let there = dir.read(CONFIGURATION, SETTINGS.len() as u64);
+            if there.ok().as_deref() != Some(SETTINGS.as_bytes()) {
+                dir.replace(CONFIGURATION, SETTINGS.as_bytes(), 0o600)?;
             }
             if fs::read_link(self.holder()).ok().as_deref() != Some(holder) {
-                replace(&self.holder(), |path| symlink(holder, path))?;
+                replace_link(&self.holder(), holder)?;
             }
             Ok(())
         };
@@ -193,17 +196,41 @@ pub(crate) async fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
 }
 
-fn write_settings(path: &Path) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(SETTINGS.as_bytes())
-}
-
-/// A file is there whole, old or new.
-fn replace(path: &Path, make: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
+/// A link is there, old or new.
+fn replace_link(path: &Path, target: &Path) -> io::Result<()> {
     let mut fresh = path.as_os_str().to_owned();
     fresh.push(format!(".{}.new", std::process::id()));
     let fresh = PathBuf::from(fresh);
     let _ = fs::remove_file(&fresh);
-    make(&fresh)?;
+    symlink(target, &fresh)?;
     fs::rename(&fresh, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_in_the_place_of_the_configuration_is_neither_followed_nor_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let server = Server::new("tmux".into(), root.path().join("tmux"));
+        server.prepare(Path::new("/holder")).unwrap();
+        let conf = root.path().join("tmux").join(CONFIGURATION);
+        let precious = root.path().join("precious");
+        fs::write(&precious, SETTINGS).unwrap();
+        fs::remove_file(&conf).unwrap();
+        symlink(&precious, &conf).unwrap();
+        server.prepare(Path::new("/holder")).unwrap();
+        assert!(fs::symlink_metadata(&conf).unwrap().is_file(), "a link is taken for the configuration");
+        fs::remove_file(&conf).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&conf).status().unwrap();
+        assert!(made.success());
+        server.prepare(Path::new("/holder")).unwrap();
+        assert_eq!(fs::read_to_string(&conf).unwrap(), SETTINGS);
+        // One without an end is not read.
+        let huge = fs::File::options().write(true).open(&conf).unwrap();
+        huge.set_len(1 << 40).unwrap();
+        server.prepare(Path::new("/holder")).unwrap();
+        assert_eq!(fs::metadata(&conf).unwrap().len(), SETTINGS.len() as u64);
+    }
 }

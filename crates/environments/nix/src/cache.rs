@@ -68,10 +68,11 @@ impl Entry {
     /// Keeps what nix printed.
     pub(crate) fn save(&self, json: &[u8], shell: &DevShell) -> Result<()> {
         let write = || -> io::Result<()> {
+            let dir = Dir::open(&self.dir)?;
             if let Some(text) = hook::file(shell) {
-                replace(&self.dir.join(HOOK), text.as_bytes())?;
+                dir.replace(HOOK, text.as_bytes(), 0o600)?;
             }
-            replace(&self.dir.join(SHELL), json)
+            dir.replace(SHELL, json, 0o600)
         };
         write().map_err(|error| Failure::system(format!("cannot write in {}", self.dir.display()), &error))
     }
@@ -85,7 +86,10 @@ impl Entry {
     pub(crate) async fn turn(&self, progress: &Progress) -> Result<File> {
         let path = self.dir.join(LOCK);
         let cannot = |error: io::Error| Failure::system(format!("cannot lock {}", path.display()), &error);
-        let file = File::options().create(true).append(true).open(&path).map_err(cannot)?;
+        let (file, aside) = Dir::open(&self.dir).and_then(|dir| dir.open_own(LOCK, 0o600)).map_err(cannot)?;
+        if let Some(aside) = aside {
+            progress.tell(format!("{}: {aside}", self.dir.display()));
+        }
         let mut told = false;
         loop {
             match file.try_lock() {
@@ -139,7 +143,7 @@ pub(crate) fn clear(cache: &Path) {
         if !old || entry.is_used() {
             continue;
         }
-        let lock = File::options().append(true).open(entry.dir.join(LOCK));
+        let lock = Dir::open(&entry.dir).and_then(|dir| dir.open_file_for_writing(LOCK));
         if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
             // The next one clears up what this one could not.
             let _ = fs::remove_dir_all(&entry.dir);
@@ -163,12 +167,6 @@ pub(crate) fn checked(path: &Path) -> Result<()> {
     }
     Err(Failure::new(Code::Invalid, format!("{} is not an absolute path", path.display()))
         .hint("the directory of captured shells must start with /"))
-}
-
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let new = path.with_extension("new");
-    fs::write(&new, bytes)?;
-    fs::rename(&new, path)
 }
 
 #[cfg(test)]
@@ -221,5 +219,53 @@ mod tests {
         release(root.path(), &ids[0]);
         assert!(!entry.dir.join(USERS).join(ids[0].as_str()).is_symlink());
         assert!(entry.dir.join(USERS).join(ids[1].as_str()).is_symlink(), "the other one's stays");
+    }
+
+    /// What may stand in the place of a file of ours, with the file that must not notice.
+    type Plant = fn(&Path, &Path);
+
+    const WAYS: [(&str, Plant); 4] = [
+        ("a link", |path, victim| symlink(victim, path).unwrap()),
+        ("a second name", |path, victim| fs::hard_link(victim, path).unwrap()),
+        ("a directory", |path, _| fs::create_dir(path).unwrap()),
+        ("a pipe", |path, _| {
+            let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+            assert!(made.success());
+        }),
+    ];
+
+    #[tokio::test]
+    async fn what_stands_in_the_place_of_a_file_of_the_cache_is_not_opened() {
+        let progress = Progress::default();
+        for (how, plant) in WAYS {
+            let root = tempfile::tempdir().unwrap();
+            let (entry, victim) = (Entry::of(root.path(), "key").unwrap(), root.path().join("victim"));
+            fs::write(&victim, "precious").unwrap();
+            plant(&entry.dir.join(LOCK), &victim);
+            let held = entry.turn(&progress).await.unwrap();
+            assert!(fs::symlink_metadata(entry.dir.join(LOCK)).unwrap().is_file(), "{how} was opened");
+            drop(held);
+            // The name under which a file is made before it stands in its place.
+            let shell: DevShell = serde_json::from_str("{\"variables\":{}}").unwrap();
+            let _ = fs::remove_file(entry.dir.join("shell.json.new"));
+            plant(&entry.dir.join("shell.new"), &victim);
+            plant(&entry.dir.join("shell.json.new"), &victim);
+            let saved = entry.save(b"{}", &shell);
+            assert!(saved.is_ok() || how == "a directory", "{how}: {saved:?}");
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{how}");
+        }
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_the_lock_is_not_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let entry = Entry::of(root.path(), "key").unwrap();
+        fs::write(entry.dir.join(SHELL), "{}").unwrap();
+        let long_ago = SystemTime::now() - MAX_UNUSED_TIME * 2;
+        File::options().append(true).open(entry.dir.join(SHELL)).unwrap().set_modified(long_ago).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(entry.dir.join(LOCK)).status().unwrap();
+        assert!(made.success());
+        clear(root.path());
+        assert!(entry.dir.exists(), "nobody holds a lock there, so it is left alone");
     }
 }

@@ -206,9 +206,8 @@ fn asciinema_reads_it() {
     let file = home.path().join("demo.cast");
     export(&dir, &mut std::fs::File::create(&file).unwrap(), &v2()).unwrap();
     if let Err(error) = Command::new("asciinema").arg("--version").output() {
-        assert!(std::env::var_os("CI").is_none(), "CI must have asciinema: {error}");
-        eprintln!("skipped: cannot run asciinema: {error}");
-        return;
+        drop(home);
+        wharf_backend::conformance::left_out(&format!("cannot run asciinema: {error}"));
     }
     // It wants a terminal to read keys from, even for this; script(1) gives it one.
     let played = home.path().join("played");

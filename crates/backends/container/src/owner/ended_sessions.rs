@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
@@ -36,7 +38,7 @@ impl Containers {
         }
         let (containers, ticket) = (Arc::clone(self), ticket.clone());
         let note = ticket.dir.as_path().join(NOTE);
-        if let Err(error) = fs::write(&note, ticket.run.to_string()) {
+        if let Err(error) = write_note(ticket.dir.as_path(), ticket.run) {
             tracing::debug!(session = %ticket.id, %error, "it is not noted that its container may be left");
         }
         self.tasks.spawn_work(async move {
@@ -120,8 +122,31 @@ fn may_be_made(ticket: &Ticket) -> bool {
     ticket.started.0 == 0 && asked.elapsed().is_ok_and(|since| since < CREATE_TIMEOUT)
 }
 
+/// Notes which run's container may be left.
+fn write_note(dir: &Path, run: u32) -> io::Result<()> {
+    Dir::open(dir)?.replace(NOTE, run.to_string().as_bytes(), 0o600)
+}
+
 /// Whether there is a note about the container of this very run.
 fn is_noted(ticket: &Ticket) -> bool {
     let noted = Dir::open(ticket.dir.as_path()).and_then(|dir| dir.read(NOTE, MAX_NOTE_LEN));
     noted.is_ok_and(|run| run == ticket.run.to_string().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_in_the_place_of_the_note_is_not_written_through() {
+        let root = tempfile::tempdir().unwrap();
+        let precious = root.path().join("precious");
+        fs::write(&precious, "p").unwrap();
+        symlink(&precious, root.path().join(NOTE)).unwrap();
+        write_note(root.path(), 3).unwrap();
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "p");
+        assert_eq!(fs::read_to_string(root.path().join(NOTE)).unwrap(), "3");
+    }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
+use wharf_boundary::Dir;
 use wharf_holder::linux;
 use wharf_model::{Failure, Home, Ticket};
 
@@ -43,7 +44,11 @@ impl ProxyLock {
     pub(crate) fn take(home: &Path) -> Result<Option<Self>, Failure> {
         let path = home.join(Self::NAME);
         let failed = |error: io::Error| Failure::system(format!("cannot lock {}", path.display()), &error);
-        let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
+        let (file, aside) =
+            Dir::open(home).and_then(|home| home.open_own(Self::NAME, 0o600)).map_err(failed)?;
+        if let Some(aside) = aside {
+            tracing::warn!(home = %home.display(), %aside, "a file of ours was none");
+        }
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { _file: file })),
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),
@@ -192,4 +197,29 @@ async fn open_spare(remote: Arc<RemoteContainer>, disconnects: u64) -> Option<Sp
     tokio::time::sleep(NEXT_CONNECTION_DELAY).await;
     let stream = remote.relay(SOCKET, false).await.ok()?;
     Some(SpareStream { stream, disconnects })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_in_the_place_of_the_lock_is_put_aside() {
+        let root = tempfile::tempdir().unwrap();
+        let (precious, nowhere) = (root.path().join("precious"), root.path().join("nowhere"));
+        std::fs::write(&precious, "p").unwrap();
+        for target in [&precious, &nowhere] {
+            let _ = std::fs::remove_file(root.path().join(ProxyLock::NAME));
+            symlink(target, root.path().join(ProxyLock::NAME)).unwrap();
+            let held = ProxyLock::take(root.path()).unwrap();
+            assert!(held.is_some());
+            let meta = std::fs::symlink_metadata(root.path().join(ProxyLock::NAME)).unwrap();
+            assert!(meta.is_file(), "{target:?} was locked");
+            // It is the lock that the next one finds held.
+            assert!(ProxyLock::take(root.path()).unwrap().is_none());
+        }
+        assert!(!nowhere.exists(), "it was made");
+    }
 }
