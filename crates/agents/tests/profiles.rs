@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use wharf_agents::{Look, Profiles, ProjectFile};
+use wharf_agents::{Look, Profiles, ProjectFile, PromptWay};
 use wharf_model::{Code, Failure, Ignored, Text};
 
 fn put(dir: &Path, file: &str, text: &str) {
@@ -55,6 +55,49 @@ fn those_that_come_with_wharf() {
         assert!(profile.rules.contains_key("status-idle"), "{}", profile.name);
     }
     assert!(!profiles.get("claude").expect("claude").env.strips("CLAUDE_CODE_USE_BEDROCK"));
+}
+
+#[test]
+fn every_agent_takes_a_prompt_as_its_first_message() {
+    for name in ["aider", "claude", "codex", "gemini", "opencode"] {
+        let agent = Profiles::built_in().get(name).expect(name);
+        assert_eq!(agent.launch.prompt, Some(PromptWay::Message), "{name}");
+    }
+    for name in ["generic", "node", "python", "shell"] {
+        let prompt = Profiles::built_in().get(name).and_then(|profile| profile.launch.prompt);
+        assert_eq!(prompt, None, "{name} has no conversation to begin");
+    }
+}
+
+#[test]
+fn claude_is_told_to_go_on_after_a_failed_turn_and_can_be_compacted() {
+    let retry = &Profiles::built_in().get("claude").expect("claude").retry;
+    assert_eq!(retry.compact.as_deref(), Some("/compact"));
+    assert_eq!(retry.text, "The last turn failed before it was done. Go on where it stopped.");
+    let failed = retry.failed.as_ref().expect("it knows a failed turn");
+    for row in ["● API Error: 529 overloaded", "  ⎿ Context limit reached · /compact", "Prompt is too long"]
+    {
+        assert!(failed.is_match(row), "{row}");
+    }
+    assert!(!failed.is_match("● The API answers with an error"));
+}
+
+#[test]
+fn only_codexs_update_is_answered_at_the_start_and_by_skipping_it() {
+    let profiles = Profiles::built_in();
+    let declared: Vec<(&str, &str)> = profiles
+        .iter()
+        .flat_map(|profile| profile.questions.iter().map(move |(name, asked)| (profile, name, asked)))
+        .filter(|(_, _, asked)| asked.answer.is_some())
+        .map(|(profile, name, _)| (profile.name.as_str(), name.as_str()))
+        .collect();
+    assert_eq!(declared, [("codex", "update")]);
+    let update = &profiles.get("codex").expect("codex").questions["update"];
+    let answer = update.answer.as_ref().expect("a choice is declared");
+    assert!(update.startup && answer.is_match("Skip"));
+    for other in ["Update now", "Skip until next version", "Yes", "Trust this folder"] {
+        assert!(!answer.is_match(other), "{other}");
+    }
 }
 
 #[test]

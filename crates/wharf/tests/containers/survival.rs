@@ -10,6 +10,7 @@ on_both! {
     what_ends_while_nobody_looks_leaves_no_container
     a_start_that_is_cut_off_leaves_no_container
     a_session_that_a_backup_does_not_have_is_unknown_and_is_killed
+    gc_removes_containers_that_no_session_needs
 }
 
 fn a_killed_daemon_loses_nothing(dock: &Dock) {
@@ -102,4 +103,47 @@ fn a_session_that_a_backup_does_not_have_is_unknown_and_is_killed(dock: &Dock) {
         assert_eq!(over["state"], "exited", "{over}");
         dock.ok(&["rm", "one"]);
     }
+}
+
+fn gc_removes_containers_that_no_session_needs(dock: &Dock) {
+    dock.start("one", &[], &["sleep", "600"]);
+    let shown = dock.wharf.json(&["show", "one", "--json"]);
+    let (id, own) =
+        (shown["id"].as_str().expect("an id"), shown["container"]["name"].as_str().expect("a name"));
+    let label = |key: &str| {
+        let value = dock.engine(&["inspect", "-f", &format!("{{{{index .Config.Labels \"{key}\"}}}}"), own]);
+        assert!(!value.is_empty(), "{key}");
+        format!("{key}={value}")
+    };
+    let (install, host) = (label("wharf.install"), label("wharf.host"));
+    // Two of sessions that nobody knows any more, as after a state directory was restored: one is over, the other runs.
+    let unknown = |last: char| {
+        let session = format!("{}{last}", &id[..id.len() - 1]);
+        (own.replace(id, &session), format!("wharf.session={session}"))
+    };
+    let others: Vec<char> = "0123456789".chars().filter(|last| !id.ends_with(*last)).take(2).collect();
+    let ((over, of_over), (runs, of_running)) = (unknown(others[0]), unknown(others[1]));
+    let labels = ["--label", &install, "--label", &host, "--network", "none"];
+    dock.engine(&[&["create", "--name", &over, "--label", &of_over][..], &labels, &[IMAGE, "true"]].concat());
+    let command = [IMAGE, "sleep", "600"];
+    dock.engine(&[&["run", "-d", "--name", &runs, "--label", &of_running][..], &labels, &command].concat());
+    let gc = |more: &[&str]| {
+        let items: serde_json::Value =
+            serde_json::from_str(&dock.ok(&[&["gc", "--json"], more].concat())).expect("JSON");
+        let what = |name: &str| {
+            let mut items = items.as_array().expect("a list").iter();
+            let found = items.find(|item| item["thing"].as_str().is_some_and(|thing| thing.contains(name)));
+            found.map(|item| item["what"].as_str().expect("a word").to_owned())
+        };
+        [what(&over), what(&runs), what(own)]
+    };
+    let expected = [Some("removed".to_owned()), Some("kept".to_owned()), None];
+    assert_eq!(gc(&["--dry-run"]), expected);
+    assert_eq!(dock.containers(), 3, "a dry run removes nothing");
+    assert_eq!(gc(&[]), expected);
+    assert_eq!(dock.containers(), 2);
+    assert!(is_live(&dock.wharf.json(&["show", "one", "--json"])));
+    dock.engine(&["rm", "-f", &runs]);
+    dock.ok(&["kill", "one"]);
+    dock.must_be_empty();
 }

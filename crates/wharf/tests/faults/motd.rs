@@ -52,6 +52,21 @@ fn a_text_before_the_output_is_a_line_of_its_own() {
 }
 
 #[test]
+fn a_text_before_the_output_is_read_from_a_file() {
+    let ground = Ground::new();
+    std::fs::write(ground.home().join("text"), "of a file\n@not another\n").unwrap();
+    ground.start("file", &["--no-tty", "--motd", "@text"], &["echo", "ready"]);
+    assert_eq!(ground.run(&["wait", "file"]).code, 0);
+    assert_eq!(String::from_utf8(ground.log("file")).unwrap(), "of a file\n@not another\nready\n");
+    // One that cannot be read starts nothing.
+    for wrong in ["@none", "@."] {
+        let ran = ground.run(&["run", "-d", "--name", "none", "--motd", wrong, "--", "true"]);
+        assert!(ran.code != 0 && ran.err.contains(&wrong[1..]), "{wrong}: {ran:#?}");
+    }
+    assert_eq!(ground.states().len(), 1);
+}
+
+#[test]
 fn a_start_that_fails_leaves_no_text_behind() {
     let ground = Ground::new();
     let ran = ground.run(&["run", "-d", "--name", "one", "--motd", "hello", "--", "/no/such/program"]);
