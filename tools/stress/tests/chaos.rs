@@ -37,9 +37,7 @@ fn kills_of_everything_on_a_full_disk_lose_nothing_in_silence() {
     let can = root
         && std::process::Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|it| it.success());
     if !can {
-        assert!(std::env::var_os("CI").is_none(), "a disk cannot be mounted here");
-        eprintln!("left out: a disk cannot be mounted here");
-        return;
+        wharf_backend::conformance::left_out("a disk cannot be mounted here");
     }
     chaos(&["--agents", "4", "--kills", "30", "--rate", "30000", "--everything"]);
 }

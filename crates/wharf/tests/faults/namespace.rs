@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use serde_json::Value;
+use wharf_backend::conformance::left_out;
 
 use crate::ground::Ground;
 use crate::support::{is_live, lives, until};
@@ -16,9 +17,7 @@ fn a_daemon_in_another_pid_namespace_concludes_nothing() {
         command
     };
     if !unshare().arg("true").status().is_ok_and(|status| status.success()) {
-        assert!(std::env::var_os("CI").is_none(), "unshare {flags:?} does not work here");
-        eprintln!("skipped: `unshare {flags:?}` does not work here");
-        return;
+        left_out(&format!("`unshare {flags:?}` does not work here"));
     }
     let ground = Ground::new();
     ground.start("one", &[], &["cat"]);

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal};
+use wharf_backend::conformance::left_out;
 
 use crate::ground::Ground;
 use crate::support::{is_live, kill, lives, signal, until};
@@ -75,8 +76,6 @@ fn trace(pid: i32) -> Option<Tracer> {
     let told = tracer.stdout.as_mut().unwrap().read(&mut [0]).unwrap();
     if told == 0 {
         tracer.wait().unwrap();
-        assert!(std::env::var_os("CI").is_none(), "a process cannot be traced here");
-        eprintln!("left out: a process cannot be traced here");
         return None;
     }
     Some(Tracer(tracer))
@@ -87,7 +86,10 @@ fn a_holder_that_hangs_and_cannot_be_woken_holds_nobody_up() {
     let ground = Ground::new();
     ground.start("one", &[], &["sh", "-c", "sleep 1000 & setsid sleep 1000 & wait"]);
     let (holder, pid) = (ground.holder("one"), ground.pid("one"));
-    let Some(_tracer) = trace(holder) else { return };
+    let Some(_tracer) = trace(holder) else {
+        drop(ground);
+        left_out("a process cannot be traced here");
+    };
     let halted =
         || std::fs::read_to_string(format!("/proc/{holder}/status")).unwrap().contains("tracing stop");
     assert!(until(halted));
@@ -120,11 +122,7 @@ fn hang_up(pid: i32) -> bool {
         if link.to_string_lossy().starts_with("socket:") {
             match rustix::process::pidfd_getfd(&process, number, PidfdGetfdFlags::empty()) {
                 Ok(socket) => drop(UnixStream::from(socket).shutdown(Shutdown::Both)),
-                Err(error) => {
-                    assert!(std::env::var_os("CI").is_none(), "descriptors cannot be taken here: {error}");
-                    eprintln!("left out: descriptors of another process cannot be taken here: {error}");
-                    return false;
-                }
+                Err(_) => return false,
             }
         }
     }
@@ -139,7 +137,9 @@ fn a_holder_that_is_killed_and_takes_its_time_to_go_is_replaced() {
     let (holder, pid) = (ground.holder("one"), ground.pid("one"));
     signal(holder, Signal::STOP);
     if !hang_up(holder) {
-        return;
+        kill(holder);
+        drop(ground);
+        left_out("descriptors of another process cannot be taken here");
     }
     // The time that it takes is the fault.
     std::thread::sleep(Duration::from_secs(2));

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::support::{Ran, Wharf, lives, until};
-use crate::tools::{may_unshare, pid, show, unshared, within};
+use crate::tools::{need_mount_namespaces, pid, show, unshared, within};
 
 /// Starts sessions until one is refused, and gives that refusal and how many there are.
 fn fill(wharf: &Wharf, most: usize) -> (Ran, usize) {
@@ -66,9 +66,7 @@ fn without_descriptors_the_next_is_refused_and_the_rest_go_on() {
 
 #[test]
 fn without_terminals_the_next_is_refused_and_the_rest_go_on() {
-    if !may_unshare("without_terminals") {
-        return;
-    }
+    need_mount_namespaces();
     let wharf = Wharf::new();
     let lines = "mount -t devpts -o newinstance,ptmxmode=0666,mode=620,max=10 devpts /dev/pts\n\
                  mount --bind /dev/pts/ptmx /dev/ptmx";

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::support::{Wharf, lives, until};
 use crate::tools::{
-    Bystander, HOSTILE, MARK, cgroups, children, holder, marked, may_unshare, show, unshared, within,
+    Bystander, HOSTILE, MARK, cgroups, children, holder, marked, need_mount_namespaces, show, unshared,
+    within,
 };
 
 /// Grace and a second, as promised; the rest is what the command itself needs to start on a busy machine.
@@ -37,9 +38,7 @@ fn hostile_trees_end_in_grace_and_a_second() {
 
 /// Where no cgroup can be made the walk is in force, is said to be, and is as thorough.
 fn without_cgroups(test: &str, lines: &str) {
-    if !may_unshare(test) {
-        return;
-    }
+    need_mount_namespaces();
     let wharf = Wharf::new();
     let started =
         unshared(&wharf, lines, &["run", "-d", "--name", "neighbour", "--", "sleep", "1000"]).output();

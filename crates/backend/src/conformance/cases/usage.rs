@@ -38,9 +38,7 @@ pub async fn a_limit_on_processes(place: Arc<Place>) {
         launch = place.shell("i=0; while [ $i -lt 60 ]; do (sleep 600 &) 2>/dev/null; i=$((i + 1)); done; printf done; exec sleep 600");
     }
     launch.spec.limits = Limits { pids: Some(20), ..Limits::default() };
-    if refused(&place, &launch).await {
-        return;
-    }
+    need_limits(&place, &launch).await;
     let session = place.start(launch).await;
     // The shell may end at the limit or go on; either way there are never more.
     until("the limit is reached", async || {
@@ -59,9 +57,7 @@ pub async fn a_limit_on_memory(place: Arc<Place>) {
         launch = place.shell("exec tail /dev/zero");
     }
     launch.spec.limits = Limits { memory: Some(64 << 20), ..Limits::default() };
-    if refused(&place, &launch).await {
-        return;
-    }
+    need_limits(&place, &launch).await;
     let session = place.start(launch).await;
     let record =
         within(Duration::from_secs(60), "the end", session.connection.wait()).await.expect("the end");
@@ -75,9 +71,7 @@ pub async fn a_limit_on_processors(place: Arc<Place>) {
         launch = place.shell("while :; do :; done");
     }
     launch.spec.limits = Limits { cpus: Some(0.1), ..Limits::default() };
-    if refused(&place, &launch).await {
-        return;
-    }
+    need_limits(&place, &launch).await;
     place.need(place.can().stats, "statistics to see it by");
     let session = place.start(launch).await;
     let before = tokio::time::Instant::now();
@@ -85,15 +79,15 @@ pub async fn a_limit_on_processors(place: Arc<Place>) {
     assert!(before.elapsed() >= Duration::from_secs(1), "200 ms of work took {:?}", before.elapsed());
 }
 
-/// Whether limits are not claimed; then this one must have been refused.
-async fn refused(place: &Place, launch: &crate::Launch) -> bool {
+/// Gives the case up where limits are not claimed; this one must have been refused then.
+async fn need_limits(place: &Place, launch: &crate::Launch) {
     if place.can().limits {
-        return false;
+        return;
     }
     let failure = place.refuse(launch.clone()).await;
     assert_eq!(failure.code, Code::LimitRefused, "{failure:?}");
     assert!(failure.hint.is_some(), "a refusal says what to do: {failure:?}");
-    true
+    place.need(false, "limits, and refused this one");
 }
 
 async fn stats(session: &Running) -> Stats {

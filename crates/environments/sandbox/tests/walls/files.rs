@@ -1,5 +1,7 @@
 //! Files outside are closed; those that were named are open.
 
+use wharf_backend::conformance::left_out;
+
 use crate::support::{Ground, prompt, run};
 
 #[tokio::test]
@@ -34,8 +36,8 @@ async fn modes_and_times_outside_stay_as_they_are() {
     let ground = Ground::new();
     let launch = ground.apply(&["true"]).await.unwrap();
     if launch.spec.in_force.iter().any(|said| said.contains("not covered")) {
-        println!("not tried: no mount namespace can be had, and that was said");
-        return;
+        drop((launch, ground));
+        left_out("no mount namespace can be had");
     }
     for script in
         ["chmod 777 $OUT/file", "touch -d yesterday $OUT/file", "chmod 777 $OUT", "chown 1 /etc/passwd"]
