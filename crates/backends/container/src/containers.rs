@@ -12,6 +12,7 @@ use wharf_backend::{Adoption, BackendTasks, Beside, Connection, Result};
 use wharf_model::{Code, EngineVariables, ExitRecord, Failure, Home, Millis, Reason, SessionId, Ticket};
 
 use crate::backend::Options;
+use crate::create_body::worktree;
 use crate::engine::Engine;
 use crate::engine::caller::CallerVariables;
 use crate::engine::endpoint::Endpoint;
@@ -274,7 +275,7 @@ impl Containers {
         let (engine, found) = self.find(ticket).await?;
         let Some(container) = found else {
             remote::remove_lock_if_over(ticket);
-            return Ok(());
+            return close_gaps(ticket).await;
         };
         let id = container.id;
         if container.state.running {
@@ -286,8 +287,14 @@ impl Containers {
         }
         engine.remove(&id).await?;
         remote::remove_lock_if_over(ticket);
-        Ok(())
+        close_gaps(ticket).await
     }
+}
+
+/// Takes away what was made for a session's container in the repositories of its work trees.
+async fn close_gaps(ticket: &Ticket) -> Result<()> {
+    let home = ticket.dir.as_path().to_owned();
+    off_thread(move || worktree::close_gaps(&home)).await
 }
 
 /// The end of a container that is gone or stopped, whose holder left no record: lost, unless the engine saw it

@@ -19,6 +19,7 @@ support::on_both! {
     a_swapped_mount_is_refused_until_it_is_accepted
     a_made_up_repository_is_not_mounted
     git_works_in_a_work_tree_and_nothing_can_be_planted
+    no_repository_of_a_submodule_can_be_planted
     a_work_tree_that_its_repository_does_not_name_is_not_mounted
     every_mount_is_named
     engine_sockets_are_refused
@@ -191,6 +192,44 @@ async fn git_works_in_a_work_tree_and_nothing_can_be_planted(bench: Bench) {
     let (_, output, _) = ran(&bench, again(&bench, &ticket, packed)).await;
     assert!(output.lines().any(|line| line == "packed"), "{output}");
     assert!(git(root, &["-C", "repository", "branch", "--list"]).contains("tree"));
+}
+
+async fn no_repository_of_a_submodule_can_be_planted(bench: Bench) {
+    let root = bench.root();
+    git(root, &["config", "--global", "protocol.file.allow", "always"]);
+    for name in ["library", "repository"] {
+        git(root, &["init", "-q", "-b", "main", name]);
+        git(root, &["-C", name, "commit", "-q", "--allow-empty", "-m", "first"]);
+    }
+    git(root, &["-C", "repository", "submodule", "--quiet", "add", "../library", "sub"]);
+    git(root, &["-C", "repository", "commit", "-q", "-m", "a submodule"]);
+    for tree in ["../tree", "../beside"] {
+        git(root, &["-C", "repository", "worktree", "add", "-q", tree]);
+    }
+    let (own, mark) = (root.join("repository/.git/worktrees"), root.join("planted"));
+    // Two work trees of one repository: each has a place for the repositories of its submodules.
+    let script = "for own in \"$OWN/tree\" \"$OWN/beside\"; do at=$own/modules/sub
+        rm -rf \"$own/modules\"; mkdir -p $at/hooks $at/objects $at/refs && echo 'ref: refs/heads/main' > $at/HEAD
+        printf '[core]\\n\\tfsmonitor = touch %s\\n' \"$MARK\" > $at/config && echo \"planted in $own\"
+        printf '#!/bin/sh\\ntouch %s\\n' \"$MARK\" > $at/hooks/post-checkout; chmod +x $at/hooks/post-checkout
+        done; git status --short && echo works";
+    let mut launch = bench.shell(script);
+    launch.spec.dir = root.join("tree").as_path().into();
+    share(&mut launch, &[&root.join("tree"), &root.join("beside")]);
+    for (name, path) in [("OWN", &own), ("MARK", &mark)] {
+        launch.env.push((name.into(), path.as_path().into()));
+    }
+    let (_, output, _) = ran(&bench, launch).await;
+    assert!(!output.contains("planted in") && output.contains("works"), "{output}");
+    for tree in ["tree", "beside"] {
+        assert!(!own.join(tree).join("modules").exists(), "{tree}: it went with the container: {output}");
+    }
+    // On the host a tree can go as before, and its submodules can come.
+    git(root, &["-C", "repository", "worktree", "remove", "../beside"]);
+    git(root, &["-C", "tree", "submodule", "--quiet", "update", "--init"]);
+    git(root, &["-C", "tree", "status"]);
+    assert!(root.join("tree/sub/.git").exists() && own.join("tree/modules/sub/HEAD").exists());
+    assert!(!mark.exists(), "something that was planted ran on the host");
 }
 
 /// The names in a repository's own directory and in its settings and hooks, with what is in them.

@@ -116,9 +116,13 @@ impl CheckedPaths {
         if all.is_empty() {
             return Ok(());
         }
+        let open = self.worktrees.iter().filter(|worktree| !worktree.read_only);
+        let open: Vec<Repository> = open.map(|worktree| worktree.repository.clone()).collect();
         let home = home.to_owned();
-        let work =
-            move || all.iter().try_for_each(|(number, repository)| repository.create_view(&home, *number));
+        let work = move || {
+            all.iter().try_for_each(|(number, repository)| repository.create_view(&home, *number))?;
+            open.iter().enumerate().try_for_each(|(number, repository)| repository.fill_gaps(&home, number))
+        };
         let done = tokio::task::spawn_blocking(work).await;
         done.map_err(|error| Failure::new(Code::Internal, error.to_string()))?
     }

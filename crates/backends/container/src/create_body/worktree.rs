@@ -16,10 +16,15 @@
 //! any reference. It resolves links itself to find out where to put the lock, five of them and no more; here it has six, and
 //! the lock stands beside the last, in the session's own directory. What would then write packed references there, and
 //! delete the loose ones of the host, fails because the new file's name is taken.
+//!
+//! The repositories of a work tree's submodules are in its own directory (`modules`), with settings and hooks. The container
+//! sees them read-only. Where there are none, an empty directory is mounted, which goes with the container.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use wharf_boundary::{Dir, Kind, Look};
 use wharf_model::Failure;
@@ -36,6 +41,13 @@ const WHOLE_DIR: &str = "/run/wharf/repository";
 const VIEWS_DIR: &str = "repositories";
 /// How many links git resolves when it looks for the place of a lock.
 const MAX_GIT_LINKS: u32 = 5;
+
+/// Where a repository keeps those of a work tree's submodules.
+const MODULES: &str = "modules";
+/// How the names of notes begin, next to the views: each is a link to what a repository keeps of a work tree.
+const NOTE_PREFIX: &str = "tree.";
+/// Whoever makes an empty directory for a session, or takes one away that no session needs, does it alone.
+static GAPS_TURN: Mutex<()> = Mutex::new(());
 
 /// Directories of a repository that git writes to when it works in a work tree, where they are there.
 const WRITABLE: &[&str] = &["objects", "refs", "logs", "lfs", "rr-cache"];
@@ -166,10 +178,10 @@ impl Repository {
             look,
         };
         let mut parts = vec![part(own.clone(), false, Some(kept.look_here()?))];
-        for name in ["commondir", "gitdir", "config.worktree", "modules"] {
+        for name in ["commondir", "gitdir", "config.worktree", MODULES] {
             match kept.kind(name)? {
-                Some(Kind::File) if name != "modules" => parts.push(part(own.join(name), true, None)),
-                Some(Kind::Directory) if name == "modules" => parts.push(part(own.join(name), true, None)),
+                Some(Kind::File) if name != MODULES => parts.push(part(own.join(name), true, None)),
+                Some(Kind::Directory) if name == MODULES => parts.push(part(own.join(name), true, None)),
                 None => {}
                 Some(kind) => {
                     let what = format!("{} is {}", own.join(name).display(), kind.noun());
@@ -180,14 +192,31 @@ impl Repository {
         Ok(parts)
     }
 
-    /// Makes what the mounts need: the session's own directory in the repository's place, and an empty file where settings of
-    /// the work tree could be planted.
-    pub(crate) fn create_view(&self, home: &Path, number: usize) -> Result<(), Failure> {
-        let create = || -> io::Result<()> {
+    /// Makes what is mounted read-only in what the repository keeps of the work tree: what is not there could be planted.
+    /// That is an empty file for settings, and an empty directory for the repositories of submodules. Git takes that
+    /// directory for a sign of submodules, so it is noted in the session's `home`, and goes with the session's container.
+    pub(crate) fn fill_gaps(&self, home: &Path, number: usize) -> Result<(), Failure> {
+        let fill = || -> io::Result<()> {
             let kept = Dir::open(&self.own)?;
             if kept.kind("config.worktree")?.is_none() {
                 kept.make_file("config.worktree", 0o644)?;
             }
+            let _turn = GAPS_TURN.lock().unwrap_or_else(PoisonError::into_inner);
+            let views =
+                make_dir(&home.join(VIEWS_DIR), 0o700).and_then(|()| Dir::open(&home.join(VIEWS_DIR)))?;
+            let note = format!("{NOTE_PREFIX}{number}");
+            views.remove(&note)?;
+            symlink(&self.own, home.join(VIEWS_DIR).join(note))?;
+            kept.make_dir(MODULES, 0o755).map(drop)
+        };
+        fill().map_err(|error| {
+            Failure::system(format!("cannot share the repository {}", self.path.display()), &error)
+        })
+    }
+
+    /// Makes the session's own directory in the repository's place.
+    pub(crate) fn create_view(&self, home: &Path, number: usize) -> Result<(), Failure> {
+        let create = || -> io::Result<()> {
             let repository = Dir::open(&self.path)?;
             if repository.kind("logs")?.is_none() {
                 repository.make_dir("logs", 0o755)?;
@@ -250,8 +279,39 @@ fn view(home: &Path, number: usize) -> PathBuf {
     home.join(VIEWS_DIR).join(number.to_string())
 }
 
-/// Takes away what was made in a session's home.
+/// Takes away the empty directories that were made in repositories for a session, and that no other session's container
+/// has mounted. Call it once its container is gone.
+pub(crate) fn close_gaps(home: &Path) {
+    let _turn = GAPS_TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = notes(home);
+    for (note, _) in &kept {
+        let _ = std::fs::remove_file(home.join(VIEWS_DIR).join(note));
+    }
+    if kept.is_empty() {
+        return;
+    }
+    let others = home.parent().and_then(|sessions| std::fs::read_dir(sessions).ok());
+    for other in others.into_iter().flatten().flatten() {
+        let used = notes(&other.path());
+        kept.retain(|(_, own)| !used.iter().any(|(_, used)| used == own));
+    }
+    for (_, own) in kept {
+        // It stays where git has put something into it.
+        let _ = std::fs::remove_dir(own.join(MODULES));
+    }
+}
+
+/// The work trees that a session has noted: the note's name, and what the repository keeps of the tree.
+fn notes(home: &Path) -> Vec<(OsString, PathBuf)> {
+    let Ok(views) = Dir::open(home).and_then(|home| home.dir(VIEWS_DIR)) else { return Vec::new() };
+    let names = views.names(MAX_NAMES).unwrap_or_default().into_iter();
+    let notes = names.filter(|name| name.as_encoded_bytes().starts_with(NOTE_PREFIX.as_bytes()));
+    notes.filter_map(|name| Some((name.clone(), views.link_target(&name).ok()?.into()))).collect()
+}
+
+/// Takes away what was made in a session's home, and elsewhere for it.
 pub(crate) fn clear(home: &Path) {
+    close_gaps(home);
     // A home that is gone has none.
     let _ = Dir::open(home).and_then(|home| home.remove_tree(VIEWS_DIR));
 }
@@ -335,6 +395,7 @@ mod tests {
         let home = ground.path("home");
         fs::create_dir(&home).unwrap();
         for _ in 0..2 {
+            repository.fill_gaps(&home, 0).unwrap();
             repository.create_view(&home, 0).unwrap();
         }
         let git = ground.path("repo/.git");
@@ -345,7 +406,7 @@ mod tests {
             writable,
             [view(&home, 0), git.join("objects"), git.join("refs"), git.join("logs"), own.clone()]
         );
-        for name in ["commondir", "gitdir", "config.worktree"] {
+        for name in ["commondir", "gitdir", "config.worktree", "modules"] {
             assert!(parts.iter().any(|part| part.read_only && part.target == own.join(name)), "{name}");
         }
         assert_eq!(
@@ -355,5 +416,29 @@ mod tests {
         assert!(repository.parts(&home, 0, true).unwrap().iter().all(|part| part.read_only));
         clear(&home);
         assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
+        assert!(!own.join(MODULES).exists());
+    }
+
+    #[test]
+    fn an_empty_directory_for_submodules_goes_with_the_last_session_that_has_it() {
+        let ground = Ground::new();
+        let own = ground.path("repo/.git/worktrees/tree");
+        let repository = Repository::around(own.clone()).unwrap();
+        let homes = ["sessions/1", "sessions/2"].map(|name| ground.path(name));
+        for home in &homes {
+            fs::create_dir_all(home).unwrap();
+            repository.fill_gaps(home, 0).unwrap();
+        }
+        close_gaps(&homes[0]);
+        assert!(own.join(MODULES).is_dir(), "the other one has it mounted");
+        close_gaps(&homes[0]);
+        assert!(own.join(MODULES).is_dir());
+        close_gaps(&homes[1]);
+        assert!(!own.join(MODULES).exists());
+        // What git has put there stays.
+        repository.fill_gaps(&homes[0], 0).unwrap();
+        fs::create_dir(own.join("modules/sub")).unwrap();
+        close_gaps(&homes[0]);
+        assert!(own.join("modules/sub").is_dir());
     }
 }
