@@ -20,18 +20,37 @@ const LEFTOVERS_TIMEOUT: Duration = Duration::from_secs(60);
 /// Where a program writes that asks nobody where to.
 const SHARED: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
+/// The program that holds sessions, as the kernel names its processes.
+const HOLDER: &str = "wharf-holder";
+
+/// Where cgroups are, and how deep below it a session's may be.
+const CGROUPS: &str = "/sys/fs/cgroup";
+const MAX_CGROUP_DEPTH: usize = 6;
+
 /// The directory.
 pub(crate) struct TestHome {
     dir: TempDir,
-    /// What was in the user's home and in the directories that all share before the first test.
-    before: BTreeSet<PathBuf>,
+    /// What was there before the first test.
+    before: Machine,
+}
+
+/// What the machine holds that tests may add to.
+struct Machine {
+    /// What is in the user's home and in the directories that all share.
+    paths: BTreeSet<PathBuf>,
+    /// The places where something is mounted.
+    mounts: BTreeSet<PathBuf>,
+    /// The cgroups of sessions.
+    cgroups: BTreeSet<PathBuf>,
 }
 
 /// What a run left.
 pub(crate) struct Left {
-    /// What had to be ended or removed.
+    /// What is the run's own beyond doubt, and had to be ended or removed: a test left it.
     pub(crate) inside: Vec<String>,
-    /// What is new in the user's home and in the directories that all share. It need not be the tests': others use them too.
+    /// What programs left in the home that they were given: caches and settings.
+    pub(crate) in_home: Vec<String>,
+    /// What is new on the machine. It need not be the tests': others use it too.
     pub(crate) outside: Vec<String>,
 }
 
@@ -41,7 +60,7 @@ impl TestHome {
         let dir = tempfile::Builder::new().prefix("wt").tempdir().context("a temporary directory")?;
         // Some tests become another user, who must get through to what is theirs.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755))?;
-        let home = Self { before: outside(), dir };
+        let home = Self { before: Machine::look(), dir };
         fs::create_dir(home.home())?;
         Ok(home)
     }
@@ -97,30 +116,82 @@ impl TestHome {
         let deadline = Instant::now() + LEFTOVERS_TIMEOUT;
         let mark = self.dir.path().as_os_str().to_owned();
         let mut pids = process::mentioning(&mark);
-        while !pids.is_empty() && Instant::now() < deadline {
+        let mut new = Machine::look().since(&self.before);
+        // A session's cgroup does not say which run it is of. Who still holds sessions then is somebody else.
+        let alone = || process::named(HOLDER).is_empty();
+        while !(pids.is_empty() && (new.cgroups.is_empty() || !alone())) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(200));
             pids = process::mentioning(&mark);
+            new = Machine::look().since(&self.before);
         }
         let mut left = Vec::new();
         for pid in pids {
             left.push(format!("process {pid}: {}", process::command_line(pid)));
             process::kill_if_mentioning(pid, &mark);
         }
+        let named = |what: &str, path: &Path| format!("{what} {}", path.display());
+        let (own, others): (Vec<&PathBuf>, Vec<_>) =
+            new.mounts.iter().partition(|at| at.starts_with(self.dir.path()));
+        for at in own {
+            left.push(named("mount", at));
+            let _ = Command::new("umount").arg("-l").arg(at).stderr(Stdio::null()).status();
+        }
+        let mut outside: Vec<String> = others.into_iter().map(|at| named("mount", at)).collect();
+        let groups = new.cgroups.iter().map(|group| named("cgroup", group));
+        if alone() {
+            left.extend(groups);
+        } else {
+            outside.extend(groups);
+        }
         left.extend(files(self.dir.path(), &["left-out", "home"]));
-        left.extend(files(&self.home(), &[]));
+        let in_home = files(&self.home(), &[]);
         if let Err(error) = remove(self.dir) {
             left.push(format!("the directory itself: {error}"));
         }
-        let new = outside().into_iter().filter(|path| !self.before.contains(path));
-        Left { inside: left, outside: new.map(|path| path.display().to_string()).collect() }
+        let paths = Machine::look().since(&self.before).paths;
+        outside.extend(paths.iter().map(|path| path.display().to_string()));
+        Left { inside: left, in_home, outside }
     }
 }
 
-/// What the user's home and the directories that all share hold.
-fn outside() -> BTreeSet<PathBuf> {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let dirs = SHARED.into_iter().map(PathBuf::from).chain(home);
-    dirs.filter_map(|dir| fs::read_dir(dir).ok()).flatten().flatten().map(|entry| entry.path()).collect()
+impl Machine {
+    fn look() -> Self {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let dirs = SHARED.into_iter().map(PathBuf::from).chain(home);
+        let paths = dirs.filter_map(|dir| fs::read_dir(dir).ok()).flatten().flatten();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let mut cgroups = BTreeSet::new();
+        session_cgroups(Path::new(CGROUPS), MAX_CGROUP_DEPTH, &mut cgroups);
+        Self {
+            paths: paths.map(|entry| entry.path()).collect(),
+            mounts: mounts.lines().filter_map(|line| line.split(' ').nth(4)).map(PathBuf::from).collect(),
+            cgroups,
+        }
+    }
+
+    /// What is here and was not there.
+    fn since(self, before: &Self) -> Self {
+        let new = |here: BTreeSet<PathBuf>, there: &BTreeSet<PathBuf>| &here - there;
+        Self {
+            paths: new(self.paths, &before.paths),
+            mounts: new(self.mounts, &before.mounts),
+            cgroups: new(self.cgroups, &before.cgroups),
+        }
+    }
+}
+
+/// Finds the cgroups that holders made for sessions, by what they call them.
+fn session_cgroups(dir: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        if entry.file_name().as_bytes().starts_with(b"wharf-") {
+            found.insert(entry.path());
+        } else if depth > 0 {
+            session_cgroups(&entry.path(), depth - 1, found);
+        }
+    }
 }
 
 /// Removes it, also where a test took rights away from an ordinary user.
@@ -162,11 +233,30 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         let left = home.clear();
-        assert_eq!(
-            left.inside,
-            [dir.join("dir").display().to_string(), dir.join("home/file").display().to_string()]
-        );
+        // Cgroups may be those of tests that run beside this one.
+        let inside: Vec<_> = left.inside.iter().filter(|left| !left.starts_with("cgroup ")).collect();
+        assert_eq!(inside, [&dir.join("dir").display().to_string()]);
+        assert_eq!(left.in_home, [dir.join("home/file").display().to_string()]);
         assert!(!dir.exists());
+    }
+
+    #[test]
+    fn a_mount_and_a_cgroup_that_are_left_are_named() {
+        let before = Machine {
+            paths: BTreeSet::new(),
+            mounts: ["/", "/proc"].into_iter().map(PathBuf::from).collect(),
+            cgroups: BTreeSet::new(),
+        };
+        let now = Machine::look();
+        assert!(now.mounts.contains(Path::new("/proc")), "{:?}", now.mounts);
+        let new = now.since(&before).mounts;
+        assert!(!new.contains(Path::new("/proc")) && !new.contains(Path::new("/")), "{new:?}");
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("freezer/below/wharf-1-1-1")).unwrap();
+        fs::create_dir_all(root.path().join("freezer/docker/1")).unwrap();
+        let mut found = BTreeSet::new();
+        session_cgroups(root.path(), MAX_CGROUP_DEPTH, &mut found);
+        assert_eq!(found, BTreeSet::from([root.path().join("freezer/below/wharf-1-1-1")]));
     }
 
     #[test]
