@@ -31,8 +31,10 @@ at! { everything_at_once_costs_only_the_sessions_that_do_it:
     docker = Place::new(Container(Docker)),
     podman = Place::new(Container(Podman)),
     shared = Place::new(Shared(Docker)),
+    shared_podman = Place::new(Shared(Podman)),
     far = Place::new(Far(Docker)),
     local = Place::new(Local),
+    sandbox = Place::new(Sandbox),
     docker_as_a_user = Place::of_user(Container(Docker)),
     local_as_a_user = Place::of_user(Local),
 }

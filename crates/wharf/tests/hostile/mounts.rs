@@ -7,6 +7,7 @@ at! { a_mount_that_was_swapped_is_not_followed:
     docker = Place::new(Container(Docker)),
     podman = Place::new(Container(Podman)),
     docker_as_a_user = Place::of_user(Container(Docker)),
+    shared = Place::new(Shared(Docker)),
 }
 
 fn a_mount_that_was_swapped_is_not_followed(place: &Place) {
@@ -53,6 +54,7 @@ fn a_mount_that_was_swapped_is_not_followed(place: &Place) {
 
 at! { a_made_up_work_tree_mounts_no_repository:
     docker = Place::new(Container(Docker)),
+    podman = Place::new(Container(Podman)),
     docker_as_a_user = Place::of_user(Container(Docker)),
 }
 

@@ -8,6 +8,8 @@ const CONTROLS: &str = "\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}";
 
 at! { no_control_of_a_session_reaches_a_page:
     docker = Place::new(Container(Docker)),
+    podman = Place::new(Container(Podman)),
+    sandbox = Place::new(Sandbox),
     local = Place::new(Local),
 }
 
