@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use wharf_model::{Millis, Name, Scope, SessionId, Spec, Text, Ticket};
+use wharf_model::{Millis, Name, SessionId, Spec, Text, Ticket};
 
 /// A start with everything decided: the backend runs exactly this.
 #[derive(Debug, Clone)]
@@ -31,20 +31,9 @@ impl Launch {
     /// The ticket of this start, as a backend of that name hands it to whatever holds the session: nothing runs yet, and
     /// nobody has signed it.
     pub fn ticket(&self, backend: &str) -> Ticket {
-        Ticket {
-            id: self.id.clone(),
-            name: self.name.clone(),
-            run: self.run,
-            backend: backend.to_owned(),
-            dir: Text::from(self.home.as_path()),
-            token: self.token.clone(),
-            created: self.created,
-            started: Millis(0),
-            holder: None,
-            command: None,
-            scope: Scope::default(),
-            spec: self.spec.clone(),
-            private: None,
-        }
+        let (id, name, home, spec) =
+            (self.id.clone(), self.name.clone(), self.home.as_path(), self.spec.clone());
+        let first = Ticket::new(id, self.created, name, backend, home, self.token.as_str(), spec);
+        Ticket { run: self.run, ..first }
     }
 }

@@ -16,7 +16,7 @@ use wharf_holder::wire::{Hello, Pending, Status, StopRequest, Usage, sections, s
 use wharf_log::{Mark, Retention, Stream, Writer};
 use wharf_model::{
     Code, Container, Environment, ExitRecord, Failure, Limits, Millis, Mounted, MountedBy, Offset, Pin,
-    PinKind, Port, ProcessIdentity, Reason, Sandbox, Scope, Secret, SessionId, Size, Spec, Text, Ticket,
+    PinKind, Port, ProcessIdentity, Reason, Sandbox, Secret, SessionId, Size, Spec, Text, Ticket,
     Volume,
 };
 
@@ -90,21 +90,8 @@ fn frames() -> Vec<Vec<u8>> {
 }
 
 fn tickets() -> Vec<Vec<u8>> {
-    let plain = Ticket {
-        id: SessionId::new(Millis(1), 1),
-        name: "plain".parse().expect("a name"),
-        run: 1,
-        backend: "local".into(),
-        dir: "/state/sessions/x".into(),
-        token: "t".into(),
-        created: Millis(1),
-        started: Millis(0),
-        holder: None,
-        command: None,
-        scope: Scope::default(),
-        spec: Spec::new(["sh"], "/"),
-        private: None,
-    };
+    let (id, name) = (SessionId::new(Millis(1), 1), "plain".parse().expect("a name"));
+    let plain = Ticket::new(id, Millis(1), name, "local", "/state/sessions/x", "t", Spec::new(["sh"], "/"));
     let us = ProcessIdentity { pid: 7, start: 9, boot: "boot".into(), namespace: None };
     let mut held =
         Ticket { holder: Some(us.clone()), command: Some(us), started: Millis(2), ..plain.clone() };

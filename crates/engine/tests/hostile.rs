@@ -17,7 +17,7 @@ use wharf_holder::frame::{self, Kind};
 use wharf_holder::linux::{self, proc};
 use wharf_holder::wire::{Hello, Status};
 use wharf_local::{LocalBackend, Options};
-use wharf_model::{Home, Manner, Millis, ProcessIdentity, Scope, SessionId, Size, Spec, Ticket};
+use wharf_model::{Home, Manner, Millis, SessionId, Size, Spec, Ticket};
 
 /// What the issue allows.
 const SECOND: Duration = Duration::from_secs(1);
@@ -81,21 +81,9 @@ fn ticket(home: &Home, number: u64) -> Ticket {
     let dir = home.session(&id);
     fs::create_dir_all(dir.join("log")).unwrap();
     let us = proc::identity(std::process::id() as i32, &proc::boot().unwrap()).unwrap();
-    let ticket = Ticket {
-        id,
-        name: format!("evil{number}").parse().unwrap(),
-        run: 1,
-        backend: "local".into(),
-        dir: dir.as_path().into(),
-        token: "t".into(),
-        created: Millis(1),
-        started: Millis(1),
-        command: Some(ProcessIdentity { ..us.clone() }),
-        holder: Some(us),
-        scope: Scope::default(),
-        spec: Spec::new(["sh"], "/"),
-        private: None,
-    };
+    let name = format!("evil{number}").parse().unwrap();
+    let first = Ticket::new(id, Millis(1), name, "local", dir.as_path(), "t", Spec::new(["sh"], "/"));
+    let ticket = Ticket { started: Millis(1), command: Some(us.clone()), holder: Some(us), ..first };
     fs::write(dir.join("ticket.json"), serde_json::to_vec(&ticket).unwrap()).unwrap();
     fs::create_dir_all(home.names()).unwrap();
     symlink(format!("../sessions/{}", ticket.id), home.name(&ticket.name)).unwrap();

@@ -40,3 +40,32 @@ pub struct Ticket {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private: Option<String>,
 }
+
+impl Ticket {
+    /// The ticket of a session's first start: nothing runs yet, and nobody has signed it.
+    pub fn new(
+        id: SessionId,
+        created: Millis,
+        name: Name,
+        backend: impl Into<String>,
+        dir: impl Into<Text>,
+        token: impl Into<String>,
+        spec: Spec,
+    ) -> Self {
+        Self {
+            id,
+            name,
+            run: 1,
+            backend: backend.into(),
+            dir: dir.into(),
+            token: token.into(),
+            created,
+            started: Millis(0),
+            holder: None,
+            command: None,
+            scope: Scope::default(),
+            spec,
+            private: None,
+        }
+    }
+}

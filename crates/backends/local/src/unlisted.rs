@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use wharf_holder::linux::proc;
-use wharf_model::{Millis, Name, ProcessIdentity, Scope, SessionId, Spec, Text, Ticket};
+use wharf_model::{Millis, Name, ProcessIdentity, SessionId, Spec, Text, Ticket};
 
 /// What a holder's process is called.
 const HOLDER: &str = "wharf-holder\n";
@@ -49,21 +49,9 @@ fn of_holder(sessions: &Path, known: &HashSet<SessionId>, holder: i32, boot: &st
         .is_ok_and(|input| input.as_os_str().as_bytes().starts_with(b"/dev/pts/"));
     let began = fs::metadata(format!("/proc/{}", command.pid)).and_then(|meta| meta.modified());
     let began = began.map(Millis::from).ok()?;
-    Some(Ticket {
-        dir: Text::from(sessions.join(marks.id.as_str()).as_path()),
-        id: marks.id,
-        name,
-        run: 1,
-        backend: "local".to_owned(),
-        token: marks.token,
-        created: began,
-        started: began,
-        holder: Some(holder),
-        command: Some(command),
-        scope: Scope::default(),
-        spec,
-        private: None,
-    })
+    let dir = sessions.join(marks.id.as_str());
+    let first = Ticket::new(marks.id, began, name, "local", dir.as_path(), marks.token, spec);
+    Some(Ticket { started: began, holder: Some(holder), command: Some(command), ..first })
 }
 
 /// By what a command is known to be a session's.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wharf_backend::{Launch, Progress};
-use wharf_model::{Capabilities, Code, Failure, Millis, Scope, SessionId, Spec, Text, Ticket};
+use wharf_model::{Capabilities, Code, Failure, SessionId, Spec, Text, Ticket};
 
 use crate::Result;
 use crate::instance::engine::Engine;
@@ -62,22 +62,9 @@ impl Engine {
         validate::validate(&mut spec)?;
         spec.backend = Some(shared.choose(&mut spec).await?);
         let place = shared.environment_place(&spec)?;
-        let created = now();
-        let ticket = Ticket {
-            name: "environment".parse()?,
-            id: shared.ids.next(created)?,
-            dir: Text::default(),
-            run: 1,
-            backend: spec.backend.clone().unwrap_or_default(),
-            token: backend_launch::token()?,
-            created,
-            started: Millis(0),
-            holder: None,
-            command: None,
-            scope: Scope::default(),
-            spec,
-            private: None,
-        };
+        let (created, name) = (now(), "environment".parse()?);
+        let (id, backend) = (shared.ids.next(created)?, spec.backend.clone().unwrap_or_default());
+        let ticket = Ticket::new(id, created, name, backend, Text::default(), backend_launch::token()?, spec);
         let env = shared.variables(&ticket).await?;
         let home = shared.home.session(&ticket.id);
         let launch = backend_launch::of(ticket, home, env);

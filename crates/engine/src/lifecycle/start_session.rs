@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use wharf_model::{Code, Failure, Home, Millis, Scope, Session, SessionId, Spec, State, Ticket};
+use wharf_model::{Code, Failure, Home, Session, SessionId, Spec, State, Ticket};
 
 use crate::Result;
 use crate::instance::disk;
@@ -67,24 +67,12 @@ impl Engine {
             stem = format!("{group}/{stem}");
         }
         let id = shared.ids.next(created)?;
-        let mut ticket = Ticket {
-            name: match spec.name.take() {
-                Some(name) => name,
-                None => shared.registry.make_up(&stem)?,
-            },
-            dir: shared.home.session(&id).into(),
-            id,
-            run: 1,
-            backend,
-            token: backend_launch::token()?,
-            created,
-            started: Millis(0),
-            holder: None,
-            command: None,
-            scope: Scope::default(),
-            spec,
-            private: None,
+        let name = match spec.name.take() {
+            Some(name) => name,
+            None => shared.registry.make_up(&stem)?,
         };
+        let (dir, token) = (shared.home.session(&id), backend_launch::token()?);
+        let mut ticket = Ticket::new(id, created, name, backend, dir, token, spec);
         for attempt in 0.. {
             ticket.spec.name = Some(ticket.name.clone());
             let small = copy_without_start_data(&mut ticket);

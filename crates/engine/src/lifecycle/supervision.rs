@@ -132,7 +132,7 @@ impl Supervision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_model::{Name, Offset, Scope, SessionId, Spec};
+    use wharf_model::{Name, Offset, SessionId, Spec};
 
     fn ticket(run: Option<u64>, idle: Option<u64>) -> Ticket {
         let mut spec = Spec::new(["x"], "/");
@@ -140,21 +140,7 @@ mod tests {
         spec.idle_timeout = idle.map(Millis);
         let id = SessionId::new(Millis(1), 1);
         let name: Name = "x".parse().unwrap();
-        Ticket {
-            id,
-            name,
-            run: 1,
-            backend: "x".into(),
-            dir: "/".into(),
-            token: String::new(),
-            created: now(),
-            started: now(),
-            holder: None,
-            command: None,
-            scope: Scope::default(),
-            spec,
-            private: None,
-        }
+        Ticket { started: now(), ..Ticket::new(id, now(), name, "x", "/", "", spec) }
     }
 
     #[tokio::test(start_paused = true)]
