@@ -9,7 +9,7 @@ use crate::Result;
 use crate::deliver::proof::{ComposerMatch, Proof};
 use crate::deliver::queue::{Entry, Facts, Intent};
 use crate::deliver::typing::Typist;
-use crate::instance::catch_panic::CatchPanic;
+use crate::instance::catch_panic::catch_panic;
 use crate::instance::shared::Shared;
 use crate::observe::observed::Observed;
 use crate::session::handle::Handle;
@@ -44,7 +44,7 @@ pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, observed: &Arc<O
             let id = entry.receipt.id.clone();
             let courier =
                 Courier { typist: Typist::new(&shared, &handle, &observed), entry, behind_draft: false };
-            match CatchPanic::new(courier.deliver()).await {
+            match catch_panic(courier.deliver()).await {
                 Ok(Ok(())) => {}
                 // Another engine goes on with it.
                 Ok(Err(_)) if shared.is_closing() => return observed.leave_courier(),

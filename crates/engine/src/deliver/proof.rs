@@ -3,13 +3,14 @@
 use std::time::SystemTime;
 
 use wharf_agents::{Told, Transcript};
-use wharf_model::{Claim, Millis, Source, State};
+use wharf_model::{Millis, Source, State};
 
 use wharf_backend::Beside;
 
 use crate::deliver::typing::Typist;
 use crate::instance::disk;
 use crate::instance::shared::Shared;
+use crate::observe::judge::{Basis, JudgedClaim};
 use crate::observe::observed::Observed;
 use crate::observe::seen::Seen;
 use crate::session::handle::Handle;
@@ -19,9 +20,6 @@ pub(crate) const RECORD: &str = "what the agent writes down";
 
 /// How much of a text's end is looked for before the cursor.
 const TAIL_CHARS: usize = 24;
-
-/// The rule by which a program that no profile knows is idle while it waits for input, and works while it does not.
-pub(crate) const READS: &str = "reads";
 
 /// What is looked for as proof that a text was submitted.
 pub(crate) struct Proof {
@@ -143,7 +141,7 @@ pub(crate) async fn transcript(
 pub(crate) fn turned(seen: &Seen, submitted: Millis) -> Option<String> {
     let report = &seen.report;
     // Any key wakes a program that waits for input: that it does not wait any more says nothing of what it made of one.
-    let tells = |claim: &Claim| claim.source == Source::Process && claim.rule != READS;
+    let tells = |judged: &JudgedClaim| judged.claim.source == Source::Process && judged.basis == Basis::Rule;
     let woke = report.source == Source::Process && !seen.claims.iter().any(tells);
     let new = report.since >= submitted && !woke;
     (new && matches!(report.state, State::Working | State::Asking))

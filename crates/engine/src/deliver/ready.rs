@@ -7,8 +7,8 @@ use wharf_model::{ChoiceKind, Code, Failure, Message, Name, Question, Source, St
 
 use crate::Result;
 use crate::deliver::courier::{Courier, TYPING_QUIET_TIME, TYPING_QUIET_TIMEOUT};
-use crate::deliver::proof::READS;
 use crate::instance::shared::now;
+use crate::observe::judge::Basis;
 use crate::observe::observed::lock;
 use crate::observe::seen::{OpenLine, Seen};
 
@@ -137,8 +137,8 @@ impl Courier {
     /// Whether it is a program in raw mode that nobody knows, and that has not been seen to wait for input for a while. One
     /// that looks for keys now and then is never seen so, and reads them all the same.
     async fn looks_for_keys(&self, seen: &Seen) -> bool {
-        let is_guess =
-            seen.report.source == Source::Process && seen.claims.iter().all(|claim| claim.rule == READS);
+        let is_guess = seen.report.source == Source::Process
+            && seen.claims.iter().all(|judged| judged.basis == Basis::Reads);
         let stands = now().0.saturating_sub(seen.report.since.0) >= RAW_MODE_MILLIS;
         let raw =
             || async { self.typist.pending().await.ok().flatten().is_some_and(|pending| !pending.canonical) };

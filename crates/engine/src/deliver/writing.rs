@@ -17,8 +17,41 @@ use crate::observe::seen::Seen;
 const SHOW_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest line that a terminal in canonical mode takes whole.
 const MAX_CANONICAL_LINE_LEN: usize = 4_095;
-/// How a text is put into a terminal in canonical mode.
-const IN_LINES: &str = "typed in lines";
+
+/// How a text is put into a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// Into the pipe that the command reads.
+    ToPipe,
+    /// As one paste.
+    Pasted,
+    /// As lines of a terminal in canonical mode: nobody reads one before it ends, and the echo is the terminal's own.
+    InLines,
+    /// Key by key.
+    Typed,
+}
+
+impl Written {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::ToPipe => "into its pipe",
+            Self::Pasted => "in one paste",
+            Self::InLines => "typed in lines",
+            Self::Typed => "typed",
+        }
+    }
+
+    /// What became of it, as far as was seen.
+    fn echo(self, shown: bool, read: bool) -> &'static str {
+        match (self, shown, read) {
+            (Self::InLines, true, _) => ", shown by the terminal",
+            (Self::InLines, false, _) | (_, false, false) => "",
+            (_, true, true) => ", read and shown by the application",
+            (_, true, false) => ", shown",
+            (_, false, true) => ", read by the application",
+        }
+    }
+}
 
 impl Courier {
     /// Puts the text into the composer, and sees that the application has read it.
@@ -62,15 +95,8 @@ impl Courier {
         } else {
             format!("; {}", prepared.notes.join("; "))
         };
-        // A terminal in line mode hands nothing over before the line ends: nobody has read it yet, and the echo is its own.
-        let echo = match (how, shown.is_some(), read) {
-            (IN_LINES, true, _) => ", shown by the terminal",
-            (IN_LINES, false, _) | (_, false, false) => "",
-            (_, true, true) => ", read and shown by the application",
-            (_, true, false) => ", shown",
-            (_, false, true) => ", read by the application",
-        };
-        let evidence = format!("{} bytes {how}{echo}{notes}", bytes.len());
+        let echo = how.echo(shown.is_some(), read);
+        let evidence = format!("{} bytes {}{echo}{notes}", bytes.len(), how.as_str());
         observed.step(&message.id, Progress::Written, evidence, Facts::default())?;
         Ok(())
     }
@@ -102,22 +128,22 @@ impl Courier {
         Err(stands(&format!("{} did not delete it", keys.join(" "))))
     }
 
-    /// The bytes that put a text into the composer, and the word for how.
+    /// The bytes that put a text into the composer, and how they do.
     pub(super) async fn bytes(
         &self,
         message: &Message,
         prepared: &Prepared,
         seen: &Seen,
-    ) -> Result<(Vec<u8>, &'static str)> {
+    ) -> Result<(Vec<u8>, Written)> {
         let session = self.typist.handle.session();
         let text = &prepared.text;
         if !session.tty {
-            return Ok((text.clone().into_bytes(), "into its pipe"));
+            return Ok((text.clone().into_bytes(), Written::ToPipe));
         }
         if seen.paste {
             // As terminals paste: line ends are returns, and the markers keep them from submitting.
             let inner = text.replace('\n', "\r");
-            return Ok((format!("\u{1b}[200~{inner}\u{1b}[201~").into_bytes(), "in one paste"));
+            return Ok((format!("\u{1b}[200~{inner}\u{1b}[201~").into_bytes(), Written::Pasted));
         }
         let canonical = self.typist.pending().await?.is_some_and(|pending| pending.canonical);
         if canonical {
@@ -130,7 +156,7 @@ impl Courier {
                     Failure::new(Code::Refused, message).hint("break the line, or send the name of a file")
                 );
             }
-            return Ok((text.clone().into_bytes(), IN_LINES));
+            return Ok((text.clone().into_bytes(), Written::InLines));
         }
         if prepared.needs_paste && !message.manner.raw {
             let profile = self.typist.observed.profile();
@@ -144,8 +170,8 @@ impl Courier {
             };
             let newline = bytes_of(newline)?;
             let lines: Vec<&[u8]> = text.split('\n').map(str::as_bytes).collect();
-            return Ok((lines.join(&newline[..]), "typed"));
+            return Ok((lines.join(&newline[..]), Written::Typed));
         }
-        Ok((text.replace('\n', "\r").into_bytes(), "typed"))
+        Ok((text.replace('\n', "\r").into_bytes(), Written::Typed))
     }
 }

@@ -28,8 +28,6 @@ use crate::session::task::{self, Phase};
 const MAX_LOOKUPS: usize = 64;
 /// How many changes a slow reader may be behind.
 const MAX_QUEUED_CHANGES: usize = 256;
-/// The detail of a session that this engine has not found yet.
-pub(crate) const SEARCHING: &str = "it is being looked for";
 
 /// Takes the instance, reads what is known, and looks for what lives.
 pub(crate) async fn open(config: Config) -> Result<Owner> {
@@ -82,9 +80,8 @@ pub(crate) async fn open(config: Config) -> Result<Owner> {
     let settled = async {
         take_in_unknown(&shared, &over, missing).await;
         for handle in &found {
-            let looking = |session: &wharf_model::Session| session.detail.as_deref() == Some(SEARCHING);
             // The sender is in the handle, which is here.
-            let _ = handle.watch().wait_for(|session| !looking(session)).await;
+            let _ = handle.watch().wait_for(|_| handle.stage() != Stage::Searching).await;
         }
     };
     if tokio::time::timeout(shared.timeouts.settle, settled).await.is_err() {
@@ -219,12 +216,13 @@ fn resume(shared: &Arc<Shared>, found: Found) -> Arc<Handle> {
         never_ran && !ticket.spec.after.is_empty() && !disk::has_exit(&shared.home.session(&ticket.id));
     let mut session = shared.describe(&ticket, if waits { State::Starting } else { State::Unknown });
     if !waits {
-        session.detail = Some(SEARCHING.to_owned());
+        session.detail = Some("it is being looked for".to_owned());
     }
     shared.ports.hold(&ticket.id, &ticket.spec.ports);
     let pids: Vec<i32> =
         [&ticket.holder, &ticket.command].into_iter().flatten().map(|process| process.pid).collect();
-    let handle = Handle::new(session, without_start_data(ticket), Stage::Exists);
+    let stage = if waits { Stage::Exists } else { Stage::Searching };
+    let handle = Handle::new(session, without_start_data(ticket), stage);
     shared.registry.enter(&handle);
     // Note its processes now: a request from inside the session is attributed before adoption ends.
     shared.registry.processes(&handle.id, pids);

@@ -7,7 +7,6 @@ use wharf_model::{Code, ExitRecord, Failure, Reason, State};
 
 use crate::Result;
 use crate::instance::disk;
-use crate::instance::open::SEARCHING;
 use crate::lifecycle::start_run::undo;
 use crate::session::handle::Stage;
 use crate::session::requests::Command;
@@ -20,7 +19,9 @@ impl Task {
     /// Looks for the session until it is known what became of it. Nothing is concluded from a failure.
     pub(crate) async fn adopt(&mut self) -> Phase {
         self.handle.links().connection = None;
-        self.handle.set_stage(Stage::Exists);
+        if self.handle.stage() != Stage::Searching {
+            self.handle.set_stage(Stage::Exists);
+        }
         let shared = Arc::clone(&self.shared);
         let closed = shared.closed();
         tokio::pin!(closed);
@@ -80,6 +81,7 @@ impl Task {
                 session.attached = 0;
                 session.detail = Some(failure.message.clone());
             });
+            self.handle.end_search();
             self.unreachable(&failure);
             let still = self.handle.session().paused;
             let mut known = self.handle.watch();
@@ -224,15 +226,14 @@ impl Task {
 
     /// Whether its holder took its start back while this engine opened: then its ticket is gone.
     fn never_was(&self) -> bool {
-        let first = self.handle.session().detail.as_deref() == Some(SEARCHING);
-        first && matches!(disk::ticket(&self.shared.home.session(&self.handle.id)), Ok(None))
+        self.handle.stage() == Stage::Searching
+            && matches!(disk::ticket(&self.shared.home.session(&self.handle.id)), Ok(None))
     }
 
     fn forget(&mut self) -> Phase {
-        undo(&self.shared, &self.handle, None);
         self.shared.store.remove(&self.handle.id);
         // Whoever waits for it to be found need not wait any more.
-        self.shared.update(&self.handle, |session| session.detail = None);
+        undo(&self.shared, &self.handle, None);
         Phase::Leave
     }
 
@@ -250,6 +251,7 @@ impl Task {
                 exit.survivors = 1;
                 let detail = format!("its processes may live on: {}", failure.message);
                 self.shared.update(&self.handle, |session| session.detail = Some(detail));
+                self.handle.end_search();
             }
         }
         exit.unsure = !self.all_found().await;

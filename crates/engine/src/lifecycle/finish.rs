@@ -6,7 +6,6 @@ use tokio::time::{Instant, sleep};
 use wharf_model::{ExitRecord, Home, State, Text};
 
 use crate::Result;
-use crate::instance::open::SEARCHING;
 use crate::launch::ports;
 use crate::output::copy_to_file::OutputCopy;
 use crate::output::read::log_end;
@@ -31,6 +30,7 @@ impl Task {
             self.ports_free().await;
         }
         self.shared.ports.free(&self.handle.id);
+        let searched = self.handle.stage() == Stage::Searching;
         self.shared.update(&self.handle, |session| {
             session.state = state;
             session.since = exit.ended;
@@ -38,9 +38,10 @@ impl Task {
             session.attached = 0;
             (session.paused, session.suspended) = (false, false);
             session.exit = Some(exit.clone());
-            // Found: not as hoped, but the engine that opens waits for that alone.
-            session.detail.take_if(|detail| detail == SEARCHING);
+            session.detail.take_if(|_| searched);
         });
+        // Found: not as hoped, but the engine that opens waits for that alone.
+        self.handle.end_search();
         self.shared.registry.ended(&self.handle.id);
         self.shared.output_watch.unwatch(&self.handle.id);
         self.answer_stops(&exit);
@@ -54,7 +55,7 @@ impl Task {
         if copied && self.handle.stage() != Stage::Gone {
             self.shared.remember(&self.handle, self.attempts);
         }
-        self.handle.links().commands = None;
+        self.handle.end_task();
         self.commands.close();
         while let Some(command) = self.commands.recv().await {
             // Other commands are dropped: their senders see that, and find the session over.

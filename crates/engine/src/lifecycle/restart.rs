@@ -62,6 +62,7 @@ impl Task {
             session.detail =
                 Some(format!("run {} ended with {code}; restart {attempt} in {wait:?}", session.run));
         });
+        self.handle.end_search();
         self.shared.remember(&self.handle, self.attempts);
         let shared = Arc::clone(&self.shared);
         let closed = shared.closed();

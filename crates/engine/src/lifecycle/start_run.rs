@@ -75,6 +75,7 @@ impl Task {
             Err(failure) => {
                 tracing::warn!(session = %self.handle.id, %failure, "a session could not be started again");
                 self.shared.update(&self.handle, |session| session.detail = Some(failure.message.clone()));
+                self.handle.end_search();
                 if failure.code == Code::Timeout && disk::exit(&dir).is_ok_and(|exit| exit.is_none()) {
                     // It may run after all: find out, and conclude nothing.
                     (Err(failure), Phase::Adopt)
@@ -256,7 +257,9 @@ impl Task {
         let isolation = self.shared.isolation(&ticket);
         let status = connection.map(|connection| connection.status().borrow().clone()).unwrap_or_default();
         self.handle.set_typists(status.typists);
-        self.handle.set_stage(Stage::Exists);
+        if self.handle.stage() != Stage::Searching {
+            self.handle.set_stage(Stage::Exists);
+        }
         if let Some(observed) = self.handle.observed() {
             observed.events.go_on();
         }
@@ -286,6 +289,7 @@ impl Task {
             session.scope.clone_from(&ticket.scope);
             session.holder.clone_from(&ticket.holder);
         });
+        self.handle.end_search();
         self.shared.remember(&self.handle, self.attempts);
     }
 
@@ -406,6 +410,6 @@ pub(crate) fn undo(shared: &Arc<Shared>, handle: &Arc<Handle>, displaced: Option
     }
     shared.ports.free(&handle.id);
     shared.registry.unclaim(&handle.id, &name, displaced);
-    handle.links().commands = None;
+    handle.end_task();
     handle.set_stage(Stage::Gone);
 }

@@ -39,7 +39,7 @@ impl Engine {
             // Another caller's start may still fail: then it is this caller's turn.
             let mut watch = handle.watch();
             while handle.stage() == Stage::Starting && watch.changed().await.is_ok() {}
-            if handle.stage() == Stage::Exists && !handle.is_over() {
+            if matches!(handle.stage(), Stage::Exists | Stage::Searching) && !handle.is_over() {
                 return Ok((handle.session(), false));
             }
             tokio::task::yield_now().await;

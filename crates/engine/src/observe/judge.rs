@@ -35,7 +35,24 @@ struct HeldClaim {
     evidence: String,
     movement: String,
     firm: bool,
+    basis: Basis,
     verdict: Verdict,
+}
+
+/// What a claim rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// A rule of the profile, a signal, or what the agent told.
+    Rule,
+    /// Whether a program that no profile knows waits for input: it is idle while it does, and works while it does not.
+    Reads,
+}
+
+/// What a source says, and what that rests on.
+#[derive(Debug, Clone)]
+pub(crate) struct JudgedClaim {
+    pub(crate) claim: Claim,
+    pub(crate) basis: Basis,
 }
 
 /// What became of a source's claim when the claims were last weighed.
@@ -74,6 +91,7 @@ pub(crate) struct SourceClaim {
     pub(crate) movement: String,
     /// The program reports its state itself, by a signal that is made for that.
     pub(crate) firm: bool,
+    pub(crate) basis: Basis,
 }
 
 impl Judge {
@@ -104,7 +122,7 @@ impl Judge {
                     held.renewed = at;
                 }
                 (held.rule, held.evidence, held.movement) = (new.rule, new.evidence, new.movement);
-                held.firm = new.firm;
+                (held.firm, held.basis) = (new.firm, new.basis);
             }
             _ => {
                 if let Some(place) = place {
@@ -120,6 +138,7 @@ impl Judge {
                     evidence: new.evidence,
                     movement: new.movement,
                     firm: new.firm,
+                    basis: new.basis,
                     verdict: Verdict::Unweighed,
                 };
                 let place = self.held.partition_point(|other| other.source < source);
@@ -199,16 +218,16 @@ impl Judge {
     }
 
     /// What every source says.
-    pub(crate) fn claims(&self) -> Vec<Claim> {
-        let claims = self.held.iter().map(|held| Claim {
+    pub(crate) fn claims(&self) -> Vec<JudgedClaim> {
+        let claim = |held: &HeldClaim| Claim {
             source: held.source,
             state: held.state,
             since: held.moment,
             rule: held.rule.clone(),
             evidence: held.evidence.clone(),
             verdict: held.verdict.to_string(),
-        });
-        claims.collect()
+        };
+        self.held.iter().map(|held| JudgedClaim { claim: claim(held), basis: held.basis }).collect()
     }
 }
 
@@ -259,6 +278,7 @@ mod tests {
                 evidence: evidence.into(),
                 movement: evidence.into(),
                 firm: false,
+                basis: Basis::Rule,
             });
             self.judge.hear(source, new, self.start + Duration::from_millis(at));
         }
@@ -327,6 +347,7 @@ mod tests {
                 evidence: "OSC 7501 says working".into(),
                 movement: format!("OSC 7501 says working, title {turn}"),
                 firm: false,
+                basis: Basis::Rule,
             };
             fixture.judge.hear(
                 Source::Terminal,
@@ -347,6 +368,7 @@ mod tests {
             evidence: "OSC 7501 says working".into(),
             movement: String::new(),
             firm: true,
+            basis: Basis::Rule,
         };
         fixture.judge.hear(Source::Terminal, Some(new), fixture.start);
         fixture.hear(0, Source::Screen, Some(State::Idle), "›");
@@ -361,8 +383,8 @@ mod tests {
         fixture.hear(10, Source::Agent, Some(State::Idle), "turn.ended");
         assert_eq!(fixture.at(20_000), State::Idle);
         let claims = fixture.judge.claims();
-        assert_eq!(claims[0].verdict, "decided");
-        assert_eq!(claims[1].verdict, "agent is trusted more");
+        assert_eq!(claims[0].claim.verdict, "decided");
+        assert_eq!(claims[1].claim.verdict, "agent is trusted more");
         fixture.hear(20_000, Source::Agent, None, "");
         assert_eq!(fixture.at(20_000), State::Working);
     }

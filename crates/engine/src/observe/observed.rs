@@ -17,7 +17,7 @@ use crate::deliver::courier;
 use crate::deliver::queue::{Entry, Facts, Intent, Queue};
 use crate::instance::shared::{Shared, now};
 use crate::observe::event_log::Events;
-use crate::observe::judge::SourceClaim;
+use crate::observe::judge::{Basis, SourceClaim};
 use crate::observe::observer;
 use crate::observe::seen::Seen;
 use crate::session::handle::Handle;
@@ -87,6 +87,7 @@ impl AgentEvent {
             evidence: self.evidence.clone(),
             movement,
             firm: false,
+            basis: Basis::Rule,
         })
     }
 }

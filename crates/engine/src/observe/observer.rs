@@ -14,7 +14,7 @@ use wharf_agents::StreamJson;
 use wharf_backend::{Connection, Output, OutputChunk, Status, Stream};
 use wharf_model::{Home, Offset, Report, Size};
 
-use crate::instance::catch_panic::CatchPanic;
+use crate::instance::catch_panic::catch_panic;
 use crate::instance::shared::Shared;
 use crate::observe::agent_record::Record;
 use crate::observe::judge::Judge;
@@ -68,7 +68,7 @@ pub(crate) fn spawn(
         shared.output_watch.unwatch(&handle.id);
         let id = handle.id.clone();
         let observer = Observer::new(&shared, &handle, &observed);
-        if let Err(panic) = CatchPanic::new(observer.run(requests)).await {
+        if let Err(panic) = catch_panic(observer.run(requests)).await {
             tracing::error!(session = %id, panic, "a session's observer failed");
         }
         // Nobody may act on a screen that is out of date.

@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use wharf_agents::{Composer, Look};
-use wharf_model::{Claim, Explanation, Millis, Offset, Question, Report};
+use wharf_model::{Explanation, Millis, Offset, Question, Report};
+
+use crate::observe::judge::JudgedClaim;
 
 /// Who owns a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,7 @@ pub(crate) struct Seen {
     /// The row that says that the last turn failed.
     pub(crate) failed: Option<String>,
     pub(crate) report: Report,
-    pub(crate) claims: Vec<Claim>,
+    pub(crate) claims: Vec<JudgedClaim>,
     /// Whether the sources agree on the state that is reported.
     pub(crate) settled: bool,
     pub(crate) decided: String,
@@ -68,7 +70,7 @@ impl Seen {
         Explanation {
             report: self.report.clone(),
             decided: self.decided.clone(),
-            claims: self.claims.clone(),
+            claims: self.claims.iter().map(|judged| judged.claim.clone()).collect(),
             profile: profile.to_owned(),
             composer: self.composer.as_ref().map(|composer| composer.text.clone()),
             switched_off: Vec::new(),

@@ -11,9 +11,8 @@ use wharf_model::{Session, SessionId, Ticket};
 use crate::observe::observed::Observed;
 use crate::session::requests::Command;
 
-/// How long the task of a session that is over may take for its last steps, and how often that is checked.
+/// How long the task of a session that is over may take for its last steps.
 const TASK_END_TIMEOUT: Duration = Duration::from_secs(10);
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// One session, as the engine holds it: what is known of it, and the way to its task.
 pub(crate) struct Handle {
@@ -43,6 +42,8 @@ pub(crate) struct Links {
 pub(crate) enum Stage {
     /// Its first start is under way, and may still fail without a trace.
     Starting,
+    /// It existed when this engine opened, and nothing of it was found yet.
+    Searching,
     /// It exists.
     Exists,
     /// It was taken back or removed.
@@ -109,8 +110,9 @@ impl Handle {
 
     pub(crate) fn stage(&self) -> Stage {
         match self.stage.load(Ordering::Acquire) {
-            0 => Stage::Starting,
-            1 => Stage::Exists,
+            stage if stage == Stage::Starting as u8 => Stage::Starting,
+            stage if stage == Stage::Searching as u8 => Stage::Searching,
+            stage if stage == Stage::Exists as u8 => Stage::Exists,
             _ => Stage::Gone,
         }
     }
@@ -119,6 +121,13 @@ impl Handle {
     pub(crate) fn set_stage(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Release);
         self.session.send_modify(|_| ());
+    }
+
+    /// Something is known of a session that this engine looked for, be it that it cannot be reached.
+    pub(crate) fn end_search(&self) {
+        if self.stage() == Stage::Searching {
+            self.set_stage(Stage::Exists);
+        }
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -132,10 +141,16 @@ impl Handle {
 
     /// Waits until its task has ended, at most ten seconds: the task of a session that is over still frees ports and secrets.
     pub(crate) async fn wait_for_task_end(&self) {
-        let until = tokio::time::Instant::now() + TASK_END_TIMEOUT;
-        while self.has_task() && tokio::time::Instant::now() < until {
-            tokio::time::sleep(POLL_INTERVAL).await;
-        }
+        let mut changes = self.watch();
+        // The sender is here, so it lives.
+        let ended = changes.wait_for(|_| !self.has_task());
+        let _ = tokio::time::timeout(TASK_END_TIMEOUT, ended).await.map(drop);
+    }
+
+    /// Says that no task looks after it any more, and wakes those who wait for that.
+    pub(crate) fn end_task(&self) {
+        self.links().commands = None;
+        self.session.send_modify(|_| ());
     }
 
     pub(crate) fn links(&self) -> MutexGuard<'_, Links> {
@@ -156,5 +171,35 @@ impl Handle {
 
     pub(crate) fn disk(&self) -> MutexGuard<'_, ()> {
         self.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+    use wharf_model::{Millis, Spec};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_task_wakes_those_who_wait_for_it() {
+        let (id, name) = (SessionId::new(Millis(1), 1), "a".parse().unwrap());
+        let ticket = Ticket::new(id, Millis(1), name, "x", "/", "t", Spec::new(["x"], "/"));
+        let session = serde_json::json!({
+            "id": ticket.id, "name": "a", "backend": "x", "state": "exited", "dir": "/", "created": 1,
+            "attached": 0, "argv": ["x"], "tty": false, "run": 1, "state_since": 1, "path": "/", "isolation": "none",
+        });
+        let handle = Handle::new(serde_json::from_value(session).unwrap(), ticket, Stage::Exists);
+        handle.links().commands = Some(mpsc::channel(1).0);
+        let began = Instant::now();
+        let (waits, ends) = (handle.wait_for_task_end(), async {
+            tokio::task::yield_now().await;
+            handle.end_task();
+        });
+        tokio::join!(waits, ends);
+        assert_eq!(began.elapsed(), Duration::ZERO, "nobody looks again and again");
+        handle.links().commands = Some(mpsc::channel(1).0);
+        handle.wait_for_task_end().await;
+        assert_eq!(began.elapsed(), TASK_END_TIMEOUT, "nobody waits for ever");
     }
 }

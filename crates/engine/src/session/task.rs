@@ -8,7 +8,7 @@ use wharf_backend::Connection;
 use wharf_model::{ExitRecord, Failure, SessionId, State, Stats, Ticket};
 
 use crate::Result;
-use crate::instance::catch_panic::CatchPanic;
+use crate::instance::catch_panic::catch_panic;
 use crate::instance::disk;
 use crate::instance::shared::{Shared, without_start_data};
 use crate::lifecycle::run_events::ReportedEvents;
@@ -95,7 +95,7 @@ pub(crate) fn spawn(shared: &Arc<Shared>, handle: &Arc<Handle>, phase: Phase, at
         let mut phase = phase;
         loop {
             let task = Task::new(&shared, &handle, commands, attempts);
-            let Err(panic) = CatchPanic::new(task.run(phase)).await else { return };
+            let Err(panic) = catch_panic(task.run(phase)).await else { return };
             tracing::error!(session = %handle.id, panic, "a session's task failed; the session is looked for again");
             let (sender, fresh) = mpsc::channel(MAX_QUEUED_COMMANDS);
             commands = fresh;
@@ -135,6 +135,7 @@ fn recover(shared: &Arc<Shared>, handle: &Arc<Handle>, sender: mpsc::Sender<Comm
         session.state = State::Unknown;
         session.detail = Some("its supervision failed and begins anew".to_owned());
     });
+    handle.end_search();
     Phase::Adopt
 }
 

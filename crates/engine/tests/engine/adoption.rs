@@ -219,3 +219,21 @@ async fn secrets_of_what_ended_while_nobody_was_there_are_taken_away() {
     assert!(broken_off.parent().unwrap().exists(), "all else is left alone");
     engine.close().await;
 }
+
+#[tokio::test]
+async fn what_a_backend_says_of_a_session_does_not_decide_whether_it_is_looked_for() {
+    let place = Place::new();
+    let engine = place.open().await;
+    engine.start(named("a", &["fake:sleep"])).await.unwrap();
+    engine.close().await;
+    drop(engine);
+    // The words that a session has which was not looked for yet.
+    let words = "it is being looked for";
+    place.faults.inject(Op::Adopt, Fault::Fail(Failure::new(Code::Unreachable, words)), Times::Always);
+    let mut config = place.config();
+    config.timeouts.settle = Duration::from_secs(60);
+    let engine = tokio::time::timeout(Duration::from_secs(20), Engine::open(config)).await;
+    let engine = engine.expect("what was looked for is not waited for").unwrap();
+    assert_eq!(engine.find("a").await.unwrap().detail.as_deref(), Some(words));
+    engine.close().await;
+}

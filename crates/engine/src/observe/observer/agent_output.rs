@@ -9,7 +9,7 @@ use wharf_screen::Signal;
 
 use crate::deliver::proof::transcript;
 use crate::observe::agent_record::{self, Record};
-use crate::observe::judge::SourceClaim;
+use crate::observe::judge::{Basis, SourceClaim};
 use crate::observe::observed::lock;
 use crate::observe::observer::Observer;
 use crate::observe::signals;
@@ -70,7 +70,8 @@ impl Observer {
                 }
                 let evidence = format!("the stream told {}", told.kind);
                 let movement = format!("{evidence} at {offset:?}");
-                let claim = SourceClaim { state, rule: told.kind, evidence, movement, firm: false };
+                let (rule, basis) = (told.kind, Basis::Rule);
+                let claim = SourceClaim { state, rule, evidence, movement, firm: false, basis };
                 self.judge.hear(Source::Agent, Some(claim), Instant::now());
             }
         }

@@ -7,9 +7,8 @@ use serde_json::json;
 use wharf_model::{Report, Source, State};
 
 use crate::deliver::answer;
-use crate::deliver::proof::READS;
 use crate::instance::shared::now;
-use crate::observe::judge::SourceClaim;
+use crate::observe::judge::{Basis, SourceClaim};
 use crate::observe::observed::lock;
 use crate::observe::observer::{Observer, PUBLISH_INTERVAL};
 use crate::observe::seen::{OpenLine, Seen};
@@ -54,9 +53,8 @@ impl Observer {
             // What the others make of half a look is no evidence, and must not outlast it.
             findings = vec![finding];
         }
-        if findings.is_empty()
-            && let Some(reads) = self.foreground.and_then(|foreground| foreground.reads)
-        {
+        let unknown = findings.is_empty();
+        if unknown && let Some(reads) = self.foreground.and_then(|foreground| foreground.reads) {
             // One that was never seen to wait for input may never do so: then it just runs.
             self.has_read |= reads;
             let (state, evidence) = if reads {
@@ -67,7 +65,7 @@ impl Observer {
             findings.extend(self.has_read.then(|| wharf_agents::Finding {
                 state,
                 source: Source::Process,
-                rule: READS.to_owned(),
+                rule: "reads".to_owned(),
                 evidence: evidence.to_owned(),
                 weight: 1,
             }));
@@ -98,6 +96,7 @@ impl Observer {
                     evidence: found.evidence.clone(),
                     movement: agree.map(|other| other.evidence.as_str()).collect::<Vec<_>>().join(" "),
                     firm: source == Source::Terminal && found.weight >= STATUS_REPORT_WEIGHT,
+                    basis: if unknown { Basis::Reads } else { Basis::Rule },
                 }
             });
             self.judge.hear(source, claim, at);
