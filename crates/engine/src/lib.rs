@@ -5,7 +5,8 @@
 //! - [`Engine`] is a handle; [`Engine::open`] takes the instance's lock and adopts what lives. [`Engine::session`] gives a
 //!   handle for one session, with a method for each thing that can be done with it.
 //! - One registry decides names, ids and their order. One task a session owns what happens to it: start,
-//!   supervision, restart, end. Handles send it requests over a bounded channel.
+//!   supervision, restart, end. An observer has what is seen of it and a courier what is typed into it, while there is need.
+//!   Handles send them requests over bounded channels, and follow what they publish.
 //! - [`Engine::close`] ends every task that the engine has spawned, and waits for all of them.
 //! - What is on disk in a session's directory is the truth; the store is an index and a history over it.
 //! - A session that cannot be reached is *unknown*, and nothing is concluded, ended or removed on that.

@@ -10,9 +10,10 @@ use crate::Result;
 use crate::deliver::messages::Answer;
 use crate::deliver::typing::Typist;
 use crate::instance::shared::Shared;
-use crate::observe::observed::{Observed, lock};
+use crate::observe::observed::Observed;
 use crate::observe::seen::Seen;
 use crate::session::handle::Handle;
+use crate::session::requests::ObserverRequest;
 
 /// How long a question must have stood still before it is answered: its keys may not be heard before.
 const QUESTION_STABLE_TIME: Duration = Duration::from_millis(150);
@@ -69,7 +70,7 @@ impl Typist {
     /// Takes a choice of exactly this dialog, if it is still the one that stands there.
     async fn answer_at_start(&mut self, question: &Question, index: usize) -> Result<()> {
         let observed = Arc::clone(&self.observed);
-        let _input_lock = observed.input_lock.lock().await;
+        let _turn = observed.input_turns.take().await?;
         let seen = self.still(QUESTION_STABLE_TIME, Instant::now() + Duration::from_secs(5)).await?;
         let stands = seen.is_some_and(|seen| seen.question.as_ref() == Some(question));
         let Some(choice) = question.choices.get(index).filter(|_| stands) else { return Ok(()) };
@@ -83,7 +84,7 @@ impl Typist {
     pub(crate) async fn answer(&mut self, answer: &Answer, within: Duration) -> Result<Answered> {
         let observed = Arc::clone(&self.observed);
         let deadline = Instant::now() + within;
-        let _input_lock = observed.lock_input(within).await?;
+        let _turn = observed.input_turns.take_within(within).await?;
         let mut seen = self.look().await?;
         if seen.report.state == State::Asking && seen.question.is_none() {
             // An agent may say that it asks before it has drawn what.
@@ -113,8 +114,8 @@ impl Typist {
             }
             // What nothing gives up was never begun: it is the program's own prompt, and only looks like another.
             Ok(None) if gives_up => {
-                *lock(&observed.main_prompt) = Some(self.look().await?.before_cursor());
-                observed.wake.notify_one();
+                let prompt = ObserverRequest::MainPrompt(self.look().await?.before_cursor());
+                observed.ask_observer(&self.shared, &self.handle, prompt).await;
                 let known = |now: &Seen| now.report.state != State::Asking;
                 let settles = Instant::now() + STATE_TIMEOUT;
                 self.until(settles, known).await?.unwrap_or(seen).report.clone()

@@ -25,7 +25,7 @@ impl Typist {
         }
         let observed = std::sync::Arc::clone(&self.observed);
         let deadline = Instant::now() + within;
-        let _input_lock = observed.lock_input(within).await?;
+        let _turn = observed.input_turns.take_within(within).await?;
         let mut seen = self.look().await?;
         let unclear = |state| matches!(state, State::Starting | State::Running);
         if observed.profile().attend && unclear(seen.report.state) {

@@ -10,12 +10,12 @@ use wharf_model::{
 
 use crate::Result;
 use crate::deliver::proof::{RECORD, packed, transcript};
-use crate::deliver::queue::Facts;
 use crate::deliver::typing::Typist;
 use crate::instance::engine::Engine;
-use crate::observe::observed::Observed;
+use crate::observe::observed::{Observed, Receipts};
 use crate::session::calls::connected;
 use crate::session::handle::Handle;
+use crate::session::requests::CourierRequest;
 
 /// How a question is to be answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,17 +56,15 @@ impl Engine {
             wharf_model::key_bytes(submit).map_err(|error| Failure::new(Code::Invalid, error.to_string()))?;
         }
         let observed = self.shared.observed(&handle);
-        let keeper = Arc::clone(&observed);
-        let accepted = self.shared.tasks.spawn_blocking(move || keeper.accept(text, manner)).await;
-        let receipt = accepted.map_err(|error| Failure::new(Code::Internal, error.to_string()))??;
-        observed.ensure_courier(&self.shared, &handle);
-        Ok(receipt)
+        let ask = |reply| CourierRequest::Accept(text, Box::new(manner), reply);
+        observed.ask_courier(&self.shared, &handle, ask).await
     }
 
     /// What became of a message.
     pub async fn receipt(&self, id: &str) -> Result<Receipt> {
-        let (_, observed) = self.of_message(id).await?;
-        observed.receipt(id)?.ok_or_else(|| unknown(id))
+        let (handle, observed) = self.of_message(id).await?;
+        let receipts = observed.receipts(&self.shared, &handle).await?;
+        receipt_of(&receipts, id)
     }
 
     /// Waits for a message: until it has come as far as is asked, or is over.
@@ -76,7 +74,7 @@ impl Engine {
         let mut changes = observed.receipts.subscribe();
         let receipt = loop {
             changes.borrow_and_update();
-            let receipt = observed.receipt(id)?.ok_or_else(|| unknown(id))?;
+            let receipt = receipt_of(&observed.receipts(&self.shared, &handle).await?, id)?;
             let far = match how {
                 Await::Accepted => true,
                 Await::Submitted => matches!(receipt.status, Progress::Submitted),
@@ -108,22 +106,15 @@ impl Engine {
     /// Every message of a session that is remembered, the oldest first.
     pub async fn messages(&self, key: &str) -> Result<Vec<Receipt>> {
         let handle = self.handle(key).await?;
-        self.shared.observed(&handle).all_receipts()
+        let receipts = self.shared.observed(&handle).receipts(&self.shared, &handle).await?;
+        Ok(receipts.iter().map(|receipt| Receipt::clone(receipt)).collect())
     }
 
     /// Takes a message back that was not typed yet.
     pub async fn cancel(&self, id: &str) -> Result<Receipt> {
-        let (_, observed) = self.of_message(id).await?;
-        let entry = observed.entry(id)?.ok_or_else(|| unknown(id))?;
-        if entry.receipt.status.is_over() {
-            return Ok(entry.receipt);
-        }
-        if entry.intent.is_some() {
-            return Err(Failure::new(Code::Running, format!("message {id} is being typed already"))
-                .hint("`wharf interrupt` stops the turn that it begins"));
-        }
-        let facts = Facts { code: Some(Code::Cancelled), ..Facts::default() };
-        observed.step(id, Progress::Cancelled, "it was taken back before it was typed".to_owned(), facts)
+        let (handle, observed) = self.of_message(id).await?;
+        let ask = |reply| CourierRequest::Cancel(id.to_owned(), reply);
+        observed.ask_courier(&self.shared, &handle, ask).await?.ok_or_else(|| unknown(id))
     }
 
     /// Stops the agent's turn by what its profile says does that, and proves it.
@@ -249,6 +240,11 @@ fn answered(told: &[Told], received: &str) -> Option<String> {
         }
     }
     (!text.is_empty()).then(|| text.join("\n\n"))
+}
+
+fn receipt_of(receipts: &Receipts, id: &str) -> Result<Receipt> {
+    let found = receipts.iter().rev().find(|receipt| receipt.id == id);
+    found.map(|receipt| Receipt::clone(receipt)).ok_or_else(|| unknown(id))
 }
 
 fn unknown(id: &str) -> Failure {

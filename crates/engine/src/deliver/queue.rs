@@ -1,6 +1,7 @@
 //! Keeps a session's messages, intents and receipts in order on disk.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use wharf_model::{Code, Failure, Manner, Message, Offset, Progress, Receipt, SessionId, Step};
@@ -8,6 +9,7 @@ use wharf_model::{Code, Failure, Manner, Message, Offset, Progress, Receipt, Ses
 use crate::Result;
 use crate::instance::shared::now;
 use crate::observe::journal::Journal;
+use crate::observe::observed::Receipts;
 
 /// The most that waits in one queue, and the longest text.
 const MAX_WAITING: usize = 1_000;
@@ -32,7 +34,7 @@ pub(crate) struct Queue {
 pub(crate) struct Entry {
     /// Absent once it is over: the receipt says what is worth knowing then.
     pub(crate) message: Option<Message>,
-    pub(crate) receipt: Receipt,
+    pub(crate) receipt: Arc<Receipt>,
     key: Option<String>,
     /// What was about to be done when this was last written.
     pub(crate) intent: Option<Intent>,
@@ -102,7 +104,7 @@ impl Queue {
         if let Some(key) = &manner.key
             && let Some(known) = self.entries.iter().find(|entry| entry.key.as_ref() == Some(key))
         {
-            return Ok(known.receipt.clone());
+            return Ok(Receipt::clone(&known.receipt));
         }
         if text.len() > MAX_TEXT_LEN {
             let message = format!("the message has {} bytes, and {MAX_TEXT_LEN} are the most", text.len());
@@ -118,7 +120,7 @@ impl Queue {
         self.journal.append(&line)?;
         self.journal.sync()?;
         self.apply(line);
-        Ok(self.entries.last().expect("it was just added").receipt.clone())
+        Ok(Receipt::clone(&self.entries.last().expect("it was just added").receipt))
     }
 
     /// Says what is about to be done, on disk before it is done. The first word of it outlives a power cut as the message
@@ -147,7 +149,7 @@ impl Queue {
         {
             tracing::warn!(%failure, "the messages' journal was not made shorter");
         }
-        self.entry(id).map(|entry| entry.receipt.clone()).expect("only known messages move on")
+        self.entry(id).map(|entry| Receipt::clone(&entry.receipt)).expect("only known messages move on")
     }
 
     pub(crate) fn entry(&self, id: &str) -> Option<&Entry> {
@@ -159,8 +161,8 @@ impl Queue {
         self.entries.iter().find(|entry| !entry.receipt.status.is_over()).cloned()
     }
 
-    pub(crate) fn receipts(&self) -> Vec<Receipt> {
-        self.entries.iter().map(|entry| entry.receipt.clone()).collect()
+    pub(crate) fn receipts(&self) -> Receipts {
+        self.entries.iter().map(|entry| Arc::clone(&entry.receipt)).collect()
     }
 
     fn apply(&mut self, line: Line) {
@@ -169,7 +171,7 @@ impl Queue {
                 self.count(&message.id);
                 let key = message.manner.key.clone();
                 self.entries.push(Entry {
-                    receipt: accepted(&message),
+                    receipt: Arc::new(accepted(&message)),
                     key,
                     message: Some(message),
                     intent: None,
@@ -177,6 +179,7 @@ impl Queue {
             }
             Line::Kept { receipt, key } => {
                 self.count(&receipt.id);
+                let receipt = Arc::new(receipt);
                 self.entries.push(Entry { message: None, receipt, key, intent: None });
             }
             Line::Intent { id, intent } => {
@@ -186,7 +189,7 @@ impl Queue {
             }
             Line::Step { id, step, attempts, code, hint, offset } => {
                 let Some(entry) = self.entry_mut(&id) else { return };
-                let receipt = &mut entry.receipt;
+                let receipt = Arc::make_mut(&mut entry.receipt);
                 (receipt.status, receipt.evidence) = (step.status, step.evidence.clone());
                 receipt.attempts = receipt.attempts.max(attempts);
                 (receipt.code, receipt.hint) = (code, hint);
@@ -220,7 +223,10 @@ impl Queue {
         });
         for entry in &self.entries {
             match &entry.message {
-                None => lines.push(Line::Kept { receipt: entry.receipt.clone(), key: entry.key.clone() }),
+                None => {
+                    let receipt = Receipt::clone(&entry.receipt);
+                    lines.push(Line::Kept { receipt, key: entry.key.clone() });
+                }
                 Some(message) => {
                     lines.push(Line::Message(message.clone()));
                     let id = message.id.clone();

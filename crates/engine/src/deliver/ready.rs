@@ -9,7 +9,6 @@ use crate::Result;
 use crate::deliver::courier::{Courier, TYPING_QUIET_TIME, TYPING_QUIET_TIMEOUT};
 use crate::instance::shared::now;
 use crate::observe::judge::Basis;
-use crate::observe::observed::lock;
 use crate::observe::seen::{OpenLine, Seen};
 
 /// The same for a program whose states nobody knows: it may still be starting.
@@ -46,8 +45,7 @@ impl Courier {
                 return Err(obstacle);
             }
             calm_by = None;
-            let cancelled = self.cancelled(message)?;
-            if cancelled {
+            if self.cancelled(message) {
                 return Err(Failure::new(Code::Cancelled, "it was taken back"));
             }
             if Instant::now() >= deadline {
@@ -123,7 +121,7 @@ impl Courier {
             );
         }
         let typing = seen.last_input.is_some_and(|at| {
-            at > *lock(&self.typist.observed.own_input) && now().0.saturating_sub(at.0) < HUMAN_TYPING_MILLIS
+            at > self.typist.observed.own_input() && now().0.saturating_sub(at.0) < HUMAN_TYPING_MILLIS
         });
         if seen.attached > 0 && typing {
             return Some(
@@ -166,9 +164,12 @@ impl Courier {
         })
     }
 
-    pub(super) fn cancelled(&self, message: &Message) -> Result<bool> {
-        let entry = self.typist.observed.entry(&message.id)?;
-        Ok(entry.is_none_or(|entry| entry.receipt.status.is_over()))
+    /// Whether the message was taken back meanwhile.
+    pub(super) fn cancelled(&self, message: &Message) -> bool {
+        let receipts = self.typist.observed.receipts.borrow();
+        let receipt =
+            receipts.iter().flat_map(|all| all.iter().rev()).find(|receipt| receipt.id == message.id);
+        receipt.is_none_or(|receipt| receipt.status.is_over())
     }
 }
 

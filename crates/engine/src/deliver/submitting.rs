@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::MutexGuard;
+use tokio::sync::oneshot;
 use wharf_model::{Code, Failure, Message, Millis, Progress, Question, Source, State};
 
 use crate::Result;
@@ -11,10 +11,11 @@ use crate::deliver::courier::{Courier, SUBMIT_QUIET_TIME, SUBMIT_QUIET_TIMEOUT};
 use crate::deliver::proof::{ComposerMatch, Proof, turned};
 use crate::deliver::queue::{Facts, Intent};
 use crate::deliver::ready::ways_out;
-use crate::deliver::typing::bytes_of;
+use crate::deliver::turn::InputTurn;
+use crate::deliver::typing::{Typist, bytes_of};
 use crate::instance::shared::now;
-use crate::observe::observed::Observed;
 use crate::observe::seen::Seen;
+use crate::session::requests::ObserverRequest;
 
 /// How often the submit key is pressed at most, and how long proof is waited for after each press.
 const PRESS_TIMEOUTS: [Duration; 4] = [
@@ -32,15 +33,15 @@ const CONTINUATION_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Courier {
     /// Presses the submit key, and looks for proof. The key is pressed again only while the text still stands there.
-    /// The caller holds the input lock. It is let go while a question stands, because whoever answers the question needs it.
-    pub(super) async fn submit<'a>(
+    /// The caller has the turn to type. It is let go while a question stands, because whoever answers the question needs it.
+    pub(super) async fn submit(
         &mut self,
-        observed: &'a Observed,
-        mut input_lock: MutexGuard<'a, ()>,
+        mut turn: InputTurn,
         message: &Message,
         first: &[String],
         proof: &mut Proof,
     ) -> Result<()> {
+        let observed = Arc::clone(&self.typist.observed);
         let key = message.manner.submit.as_deref().unwrap_or(&observed.profile().keys.submit).to_owned();
         let key = if self.typist.handle.session().tty { bytes_of(&key)? } else { b"\n".to_vec() };
         // A key at a menu answers it: wait the question out.
@@ -53,16 +54,16 @@ impl Courier {
             if calm(&seen) {
                 break seen;
             }
-            drop(input_lock);
+            drop(turn);
             if self.typist.until(waits, calm).await?.is_none() {
                 return Err(Failure::new(
                     Code::Asking,
                     "a question came up before it could be submitted, and stands",
                 ));
             }
-            input_lock = observed.input_lock.lock().await;
+            turn = observed.input_turns.take().await?;
         };
-        observed.intend(&message.id, Intent::Submit)?;
+        self.intend(&message.id, Intent::Submit).await?;
         if !first.is_empty() {
             self.typist.press(first).await?;
             self.typist.read().await?;
@@ -77,7 +78,7 @@ impl Courier {
             self.typist.write(&key).await?;
             let evidence = format!("the submit key was pressed ({})", facts.attempts);
             let step = Facts { attempts: facts.attempts, offset: facts.offset, ..Facts::default() };
-            observed.step(&message.id, Progress::Submitted, evidence, step)?;
+            self.step(&message.id, Progress::Submitted, evidence, step).await?;
             let found = self.prove(message, proof, submitted, before, patience).await?;
             if let Some(evidence) = found {
                 return self.taken(message, (pressed, before), evidence, facts).await;
@@ -104,13 +105,8 @@ impl Courier {
             ComposerMatch::Other => "the composer shows something else",
             ComposerMatch::NoComposer => "the application has read it and shows nothing",
         };
-        observed.step(
-            &message.id,
-            Progress::Unconfirmed,
-            format!("no proof that it was taken: {place}"),
-            facts,
-        )?;
-        Ok(())
+        let evidence = format!("no proof that it was taken: {place}");
+        self.step(&message.id, Progress::Unconfirmed, evidence, facts).await
     }
 
     /// There is proof that what stood there was taken. Where it was more than the message, nobody knows what was made of it.
@@ -121,24 +117,21 @@ impl Courier {
         evidence: String,
         facts: Facts,
     ) -> Result<()> {
-        let observed = Arc::clone(&self.typist.observed);
         if let Some(question) = self.left_open(pressed, before).await {
             let name = self.typist.handle.session().name.clone();
             let evidence = format!("it is not complete: its rest is waited for, at {:?}", question.title);
             let hint = Some(ways_out(&name, &question));
             let facts = Facts { code: Some(Code::Unconfirmed), hint, ..facts };
-            observed.step(&message.id, Progress::Unconfirmed, evidence, facts)?;
-            return Ok(());
+            return self.step(&message.id, Progress::Unconfirmed, evidence, facts).await;
         }
         self.expect_turn(pressed).await;
         if self.behind_draft {
             let evidence = format!("it was typed behind a draft, and both went as one: {evidence}");
             let facts = Facts { code: Some(Code::Unconfirmed), ..facts };
-            observed.step(&message.id, Progress::Unconfirmed, evidence, facts)?;
+            self.step(&message.id, Progress::Unconfirmed, evidence, facts).await
         } else {
-            observed.step(&message.id, Progress::Confirmed, evidence, facts)?;
+            self.step(&message.id, Progress::Confirmed, evidence, facts).await
         }
-        Ok(())
     }
 
     /// The prompt for the rest of the message, where one comes once it was read.
@@ -164,7 +157,11 @@ impl Courier {
         let Ok(seen) = self.typist.look().await else { return };
         let (rests, source) = (seen.report.state == State::Idle, seen.report.source);
         let taken = Instant::now();
-        if !self.typist.observed.expect_turn(pressed) || !rests {
+        let (reply, expected) = oneshot::channel();
+        let expect = ObserverRequest::ExpectTurn(pressed, reply);
+        let Typist { shared, handle, observed, .. } = &self.typist;
+        let asked = observed.ask_observer(shared, handle, expect).await;
+        if !asked || !expected.await.unwrap_or(false) || !rests {
             return;
         }
         let deadline = taken + SUBMIT_QUIET_TIME * 2;
@@ -192,10 +189,6 @@ impl Courier {
             if let Some(evidence) = proof.recorded().await {
                 return Ok(Some(evidence));
             }
-            let prompt = self.typist.observed.prompted(submitted);
-            if prompt.as_ref().is_some_and(|prompt| proof.is_prompt(prompt)) {
-                return Ok(Some("the agent says that this text began its turn".to_owned()));
-            }
             let pending = self.typist.pending().await?;
             let read = pending.is_none_or(|pending| pending.unread + pending.queued == 0);
             if read && (!session.tty || pending.is_some_and(|pending| pending.canonical)) {
@@ -206,6 +199,9 @@ impl Courier {
                 }));
             }
             let seen = self.typist.look().await?;
+            if seen.prompted(submitted).is_some_and(|prompt| proof.is_prompt(prompt)) {
+                return Ok(Some("the agent says that this text began its turn".to_owned()));
+            }
             if let Some(evidence) = turned(&seen, submitted) {
                 return Ok(Some(evidence));
             }
@@ -221,7 +217,7 @@ impl Courier {
             if Instant::now() >= deadline {
                 return Ok(None);
             }
-            if self.cancelled(message)? {
+            if self.cancelled(message) {
                 return Ok(None);
             }
             tokio::time::sleep(Duration::from_millis(25)).await;

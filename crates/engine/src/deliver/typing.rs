@@ -9,8 +9,8 @@ use wharf_model::{Code, Failure, key_bytes};
 
 use crate::Result;
 use crate::instance::shared::Shared;
-use crate::observe::observed::{AwakeGuard, Observed};
-use crate::observe::seen::Seen;
+use crate::observe::observed::Observed;
+use crate::observe::seen::{Seen, Sight};
 use crate::session::handle::Handle;
 
 /// How long a key or a piece of text may take to be in the terminal.
@@ -28,15 +28,14 @@ pub(crate) struct Typist {
     pub(crate) shared: Arc<Shared>,
     pub(crate) handle: Arc<Handle>,
     pub(crate) observed: Arc<Observed>,
-    seen: watch::Receiver<Option<Arc<Seen>>>,
-    _awake: AwakeGuard,
+    /// Keeps the observer awake.
+    sight: watch::Receiver<Sight>,
 }
 
 impl Typist {
     pub(crate) fn new(shared: &Arc<Shared>, handle: &Arc<Handle>, observed: &Arc<Observed>) -> Self {
         Self {
-            _awake: observed.keep_observer_awake(shared, handle),
-            seen: observed.seen.subscribe(),
+            sight: observed.follow(shared, handle),
             shared: Arc::clone(shared),
             handle: Arc::clone(handle),
             observed: Arc::clone(observed),
@@ -47,11 +46,11 @@ impl Typist {
     pub(crate) async fn look(&mut self) -> Result<Arc<Seen>> {
         let patience = self.shared.timeouts.call;
         let first = Instant::now() + patience;
-        let mut unreadable = self.observed.unreadable.subscribe();
+        let mut sight = self.sight.clone();
         let seen = tokio::select! {
             seen = self.until(first, |_| true) => seen?,
             // `observed` holds the sender, so it lives.
-            _ = unreadable.wait_for(Option::is_some) => None,
+            _ = sight.wait_for(Sight::is_unreadable) => None,
         };
         seen.ok_or_else(|| {
             let name = self.handle.session().name.clone();
@@ -71,13 +70,13 @@ impl Typist {
         let closed = shared.closed();
         tokio::pin!(closed);
         loop {
-            let seen = self.seen.borrow_and_update().clone();
+            let seen = self.sight.borrow_and_update().seen().cloned();
             if let Some(seen) = seen.filter(|seen| met(seen)) {
                 return Ok(Some(seen));
             }
             self.alive()?;
             tokio::select! {
-                changed = self.seen.changed() => {
+                changed = self.sight.changed() => {
                     if changed.is_err() {
                         return Ok(None);
                     }

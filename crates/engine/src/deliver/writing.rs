@@ -64,7 +64,7 @@ impl Courier {
     ) -> Result<()> {
         let observed = Arc::clone(&self.typist.observed);
         let (bytes, how) = self.bytes(message, prepared, seen).await?;
-        observed.intend(&message.id, Intent::Write)?;
+        self.intend(&message.id, Intent::Write).await?;
         self.typist.write(&bytes).await?;
         let read = self.typist.read().await?;
         if !read && self.typist.pending().await?.is_some() {
@@ -97,8 +97,7 @@ impl Courier {
         };
         let echo = how.echo(shown.is_some(), read);
         let evidence = format!("{} bytes {}{echo}{notes}", bytes.len(), how.as_str());
-        observed.step(&message.id, Progress::Written, evidence, Facts::default())?;
-        Ok(())
+        self.step(&message.id, Progress::Written, evidence, Facts::default()).await
     }
 
     /// Deletes what somebody has begun, and sees it gone.

@@ -15,8 +15,6 @@ use crate::session::task::{Phase, Task};
 
 /// How long those who make events of a session's last output and messages may take.
 const LAST_EVENTS_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often they are looked at meanwhile.
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl Task {
     /// Publishes the end, then lets go of everything.
@@ -81,10 +79,10 @@ impl Task {
             observed.ensure_observer(shared, handle);
         }
         // Messages that wait are told that there is nobody left to read them.
-        observed.ensure_courier(shared, handle);
-        let until = Instant::now() + LAST_EVENTS_TIMEOUT;
-        while observed.has_workers() && Instant::now() < until && !shared.is_closing() {
-            sleep(POLL_INTERVAL).await;
+        observed.wake_courier(shared, handle);
+        tokio::select! {
+            () = shared.closed() => {}
+            rested = tokio::time::timeout(LAST_EVENTS_TIMEOUT, observed.at_rest()) => drop(rested),
         }
         if shared.is_closing() {
             // Another engine finds out what is left to tell, and tells it first.

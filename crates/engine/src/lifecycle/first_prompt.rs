@@ -1,12 +1,12 @@
 //! Hands the prompt in a file to the agent that it came with.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_agents::PromptWay;
 use wharf_model::{Manner, Millis, Spec, Text};
 
 use crate::instance::shared::now;
+use crate::session::requests::CourierRequest;
 use crate::session::task::Task;
 
 /// The key of the message that a prompt in a file is, and how long it may wait until its agent is ready: somebody may
@@ -34,15 +34,11 @@ impl Task {
             expires: Some(Millis(now().0 + FIRST_MESSAGE_PATIENCE.as_millis() as u64)),
             ..Manner::default()
         };
-        let keeper = Arc::clone(&observed);
-        match shared.tasks.spawn_blocking(move || keeper.accept(text, manner)).await {
-            Ok(Ok(_)) => observed.ensure_courier(shared, handle),
-            Ok(Err(failure)) => {
-                tracing::warn!(session = %handle.id, %failure, "a prompt is not handed to its agent");
-                let detail = format!("its prompt was not handed over: {}", failure.message);
-                shared.update(handle, |session| session.detail = Some(detail));
-            }
-            Err(failed) => tracing::error!(session = %handle.id, %failed, "a prompt is not handed over"),
+        let ask = |reply| CourierRequest::Accept(text, Box::new(manner), reply);
+        if let Err(failure) = observed.ask_courier(shared, handle, ask).await {
+            tracing::warn!(session = %handle.id, %failure, "a prompt is not handed to its agent");
+            let detail = format!("its prompt was not handed over: {}", failure.message);
+            shared.update(handle, |session| session.detail = Some(detail));
         }
     }
 }

@@ -66,7 +66,7 @@ impl Shared {
             let kind = if still { "paused" } else { "resumed" };
             observed.add_event("engine", kind, serde_json::Value::Null);
             // Messages that waited for it are looked at again.
-            observed.ensure_courier(self, handle);
+            observed.wake_courier(self, handle);
         }
     }
 

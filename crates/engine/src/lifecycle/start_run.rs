@@ -299,7 +299,7 @@ impl Task {
         let (shared, handle) = (&self.shared, &self.handle);
         let (ticket, dir) = (handle.ticket(), shared.home.session(&handle.id));
         if processed.is_none() && dir.join(Home::MESSAGES).exists() {
-            shared.observed(handle).ensure_courier(shared, handle);
+            shared.observed(handle).wake_courier(shared, handle);
         }
         if shared.profile_cache.is_agent(&shared.home, &ticket) {
             if processed.is_some() {

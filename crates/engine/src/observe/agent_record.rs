@@ -1,12 +1,12 @@
 //! Follows the transcript that an agent writes, and makes events of it.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::task::JoinHandle;
 use wharf_agents::{Told, Transcript};
 
 use crate::instance::tasks::Tasks;
+use crate::observe::memory::Memory;
 use crate::observe::observed::Observed;
 
 /// How often an agent's own record is read while something happens.
@@ -35,7 +35,7 @@ impl Record {
     }
 
     /// Begins to read where it is time, and takes what was read. Returns the conversation, where it is known.
-    pub(crate) async fn poll(&mut self, observed: &Observed) -> Option<String> {
+    pub(crate) async fn poll(&mut self, observed: &Observed, memory: &mut Memory) -> Option<String> {
         if let Some(mut transcript) = self.transcript.take_if(|_| Instant::now() >= self.read + READ_INTERVAL)
         {
             // A file may be long, and a disk slow.
@@ -45,15 +45,15 @@ impl Record {
             }));
         }
         let reading = self.reading.take_if(|reading| reading.is_finished())?;
-        self.take(observed, reading.await.ok()?)
+        self.take(observed, memory, reading.await.ok()?)
     }
 
     /// Reads what was written last. Returns the conversation, where it is known.
-    pub(crate) async fn finish(&mut self, observed: &Observed) -> Option<String> {
+    pub(crate) async fn finish(&mut self, observed: &Observed, memory: &mut Memory) -> Option<String> {
         let until = tokio::time::Instant::now() + LAST_READ_TIMEOUT;
         if let Some(reading) = self.reading.take() {
             let read = tokio::time::timeout_at(until, reading).await.ok()?.ok()?;
-            self.take(observed, read);
+            self.take(observed, memory, read);
         }
         let mut transcript = self.transcript.take()?;
         let reading = self.tasks.spawn_blocking(move || {
@@ -61,16 +61,21 @@ impl Record {
             (transcript, told)
         });
         let read = tokio::time::timeout_at(until, reading).await.ok()?.ok()?;
-        self.take(observed, read)
+        self.take(observed, memory, read)
     }
 
     /// Makes events of what was read.
-    fn take(&mut self, observed: &Observed, (transcript, told): (Transcript, Vec<Told>)) -> Option<String> {
+    fn take(
+        &mut self,
+        observed: &Observed,
+        memory: &mut Memory,
+        (transcript, told): (Transcript, Vec<Told>),
+    ) -> Option<String> {
         self.read = Instant::now();
         let conversation = transcript.conversation().map(str::to_owned);
         self.transcript = Some(transcript);
         // Where hooks tell the same, they tell it sooner.
-        let has_hooks = observed.has_hooks.load(Ordering::Acquire);
+        let has_hooks = memory.has_hooks;
         let mut begun = false;
         let said_by_hooks = |kind: &str| kind.starts_with("turn.") || kind.starts_with("tool.");
         for told in
@@ -78,7 +83,7 @@ impl Record {
         {
             begun |= told.kind == "turn.started";
             if told.kind == "turn.ended" {
-                observed.end_turn(begun);
+                memory.end_turn(begun);
             }
             observed.add_event("record", &told.kind, told.data);
         }

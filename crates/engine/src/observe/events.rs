@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -14,14 +13,15 @@ use crate::Result;
 use crate::instance::engine::Engine;
 use crate::instance::shared::{Shared, now};
 use crate::observe::event_log::EventReader;
-use crate::observe::observed::{AgentEvent, Observed, lock};
+use crate::observe::observed::Observed;
 use crate::observe::profiles::load_profiles;
 use crate::session::handle::Handle;
+use crate::session::requests::{AgentEvent, ObserverRequest};
 
+/// The source of an event that a hook told.
+const HOOK: &str = "hook";
 /// The largest event that is taken.
 const MAX_EVENT_LEN: usize = 16 << 20;
-/// How many told states may wait for the observer.
-const MAX_AGENT_EVENTS: usize = 256;
 
 /// The events of a session, one after the other.
 pub struct EventStream {
@@ -136,7 +136,7 @@ impl Engine {
             _ => None,
         };
         let state = state.filter(|state| matches!(state, State::Idle | State::Working | State::Asking));
-        self.add_agent_event(&handle, &observed, source, kind, state, data)
+        self.add_agent_event(&handle, source, kind, state, data).await
     }
 
     /// Takes what an agent's hook says: the profile translates it.
@@ -150,39 +150,32 @@ impl Engine {
             }
             _ => Arc::clone(&observed.profile()),
         };
-        observed.has_hooks.store(true, Ordering::Release);
         for told in wharf_agents::hooks::translate(&profile, &payload) {
-            self.add_agent_event(&handle, &observed, "hook", &told.kind, told.state, told.data)?;
+            self.add_agent_event(&handle, HOOK, &told.kind, told.state, told.data).await?;
         }
         Ok(())
     }
 
-    fn add_agent_event(
+    async fn add_agent_event(
         &self,
         handle: &Arc<Handle>,
-        observed: &Arc<Observed>,
         source: &str,
         kind: &str,
         state: Option<State>,
         data: Value,
     ) -> Result<Event> {
-        if kind == "turn.started"
-            && let Some(prompt) = data.get("prompt").and_then(Value::as_str)
-        {
-            *lock(&observed.prompt) = Some((now(), prompt.to_owned()));
-        }
+        let observed = self.shared.observed(handle);
+        let prompt = (kind == "turn.started").then(|| data.get("prompt").and_then(Value::as_str)).flatten();
+        let prompt = prompt.map(|prompt| (now(), prompt.to_owned()));
+        let by_hook = source == HOOK;
         let event = observed.events.add(observed.processed(), source, kind, data)?;
-        if state.is_some() && !handle.is_over() {
+        if (state.is_some() || prompt.is_some() || by_hook) && !handle.is_over() {
             let evidence = format!("{source} told {kind} (event {})", event.seq);
-            let mut events = lock(&observed.agent_events);
-            // Only the last ones say how it is now; a flood of them is not kept.
-            if events.len() >= MAX_AGENT_EVENTS {
-                events.remove(0);
+            let told = AgentEvent { kind: kind.to_owned(), state, evidence, prompt, by_hook };
+            // A flood waits for the observer, and holds up only those who tell it.
+            if !observed.ask_observer(&self.shared, handle, ObserverRequest::Told(told)).await {
+                tracing::warn!(session = %handle.id, kind, "what was told does not move the state: nobody looks in time");
             }
-            events.push(AgentEvent { kind: kind.to_owned(), state, evidence });
-            drop(events);
-            observed.wake.notify_one();
-            observed.ensure_observer(&self.shared, handle);
         }
         Ok(event)
     }

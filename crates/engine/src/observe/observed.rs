@@ -1,165 +1,96 @@
-//! Holds what observing one session and delivering to it needs: profile, events, queue, and its two helper tasks.
+//! Holds the ways to a session's observer and courier, and what these publish.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use wharf_agents::{Budget, Profile};
-use wharf_model::{Code, Failure, Home, Manner, Millis, Offset, Progress, Receipt, State};
-
 use wharf_backend::Beside;
+use wharf_model::{Code, Failure, Home, Millis, Offset, Receipt};
 
 use crate::Result;
 use crate::deliver::courier;
-use crate::deliver::queue::{Entry, Facts, Intent, Queue};
+use crate::deliver::queue::Queue;
+use crate::deliver::turn::InputTurns;
 use crate::instance::shared::{Shared, now};
 use crate::observe::event_log::Events;
-use crate::observe::judge::{Basis, SourceClaim};
+use crate::observe::memory::Memory;
 use crate::observe::observer;
-use crate::observe::seen::Seen;
+use crate::observe::seen::Sight;
 use crate::session::handle::Handle;
-use crate::session::requests::{MAX_QUEUED_REQUESTS, ObserverRequest};
+use crate::session::requests::{CourierRequest, ObserverRequest};
+use crate::session::worker::Worker;
 
-/// How long a turn may take to show after its message was taken.
-const EXPECTED_TURN_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// What observing one session and delivering to it needs. It lives as long as the session's entry; its tasks come and go.
+/// The ways to a session's observer and courier, and what they publish. It lives as long as the session's entry; the two come
+/// and go. Each fact has one writer: what others want changed they ask the task that has it.
 pub(crate) struct Observed {
-    profile: Mutex<Arc<Profile>>,
-    budget: Mutex<Arc<Budget>>,
+    /// By what it is driven. Its task sets this when it starts a run.
+    driver: watch::Sender<Driver>,
     pub(crate) events: Events,
-    messages: PathBuf,
-    queue: Mutex<Option<Queue>>,
-    /// Grows with every change of a receipt.
-    pub(crate) receipts: watch::Sender<u64>,
-    /// Held across awaits, on purpose: the turn to type. A message, an answer or an interrupt is several keys and looks, and
-    /// nobody else's may come between them.
-    pub(crate) input_lock: tokio::sync::Mutex<()>,
+    pub(crate) input_turns: InputTurns,
     /// Reads of the record that the agent keeps in files of its own.
     pub(crate) record_reads: Beside,
     /// The turn to read all of the log.
     pub(crate) whole_reads: Arc<Semaphore>,
-    /// What was seen last; absent until the first look, and while the observer sleeps.
-    pub(crate) seen: watch::Sender<Option<Arc<Seen>>>,
-    /// Why its log cannot be read, if so: whoever waits to see something stops waiting.
-    pub(crate) unreadable: watch::Sender<Option<Failure>>,
-    /// How many need the screen now.
-    pub(crate) watchers: watch::Sender<usize>,
-    /// States that hooks and programs told, until the observer takes them.
-    pub(crate) agent_events: Mutex<Vec<AgentEvent>>,
-    pub(crate) wake: Notify,
-    /// The prompt that the agent itself said began its turn, and when.
-    pub(crate) prompt: Mutex<Option<(Millis, String)>>,
-    /// Whether the agent's hooks have called us.
-    pub(crate) has_hooks: AtomicBool,
-    /// Until when a turn is expected that a message has begun and that does not show yet.
-    turn_expected: Mutex<Option<Instant>>,
-    /// When a turn was last seen.
-    last_turn: Mutex<Option<Instant>>,
-    /// What the program's prompt was before anybody typed, where it looks like the prompt for the rest of something.
-    pub(crate) main_prompt: Mutex<Option<String>>,
-    /// The dialogs of its start that were answered: the run, and the question's name.
-    pub(crate) answered_startup: Mutex<Vec<(u32, String)>>,
-    /// When the engine itself last typed: later input is somebody else's.
-    pub(crate) own_input: Mutex<Millis>,
-    /// Output before this offset was processed: its queries answered, its signals made into events.
+    /// What the observer saw last. Whoever follows it keeps the observer awake.
+    pub(crate) sight: watch::Sender<Sight>,
+    /// What became of the messages, by the courier; absent until somebody asks.
+    pub(crate) receipts: watch::Sender<Option<Receipts>>,
+    /// When the engine itself last typed: later input is somebody else's. It only grows, and whoever types moves it.
+    own_input: AtomicU64,
+    /// Output before this offset was processed: its queries answered, its signals made into events. It only grows.
     processed: AtomicU64,
-    workers: Mutex<Workers>,
+    observer: Worker<ObserverRequest, Memory>,
+    courier: Worker<CourierRequest, Queue>,
+    /// Where the messages are.
+    messages: PathBuf,
 }
 
-/// What a hook or a program of the session told about its state.
-pub(crate) struct AgentEvent {
-    pub(crate) kind: String,
-    pub(crate) state: Option<State>,
-    pub(crate) evidence: String,
-}
+/// The receipts of a session, the oldest first.
+pub(crate) type Receipts = Arc<[Arc<Receipt>]>;
 
-impl AgentEvent {
-    pub(crate) fn claim(&self) -> Option<SourceClaim> {
-        let state = self.state?;
-        let movement = format!("{} {}", self.kind, self.evidence);
-        Some(SourceClaim {
-            state,
-            rule: self.kind.clone(),
-            evidence: self.evidence.clone(),
-            movement,
-            firm: false,
-            basis: Basis::Rule,
-        })
-    }
-}
-
-#[derive(Default)]
-struct Workers {
-    observer: Option<mpsc::Sender<ObserverRequest>>,
-    courier: bool,
-}
-
-/// Keeps a session's observer awake while it lives.
-pub(crate) struct AwakeGuard(Arc<Observed>);
-
-impl Drop for AwakeGuard {
-    fn drop(&mut self) {
-        self.0.watchers.send_modify(|watchers| *watchers -= 1);
-    }
+/// By what a session is driven.
+#[derive(Clone)]
+struct Driver {
+    profile: Arc<Profile>,
+    /// What looking at the session may cost, and which patterns cost too much.
+    budget: Arc<Budget>,
 }
 
 impl Observed {
     pub(crate) fn new(shared: &Shared, handle: &Handle, profile: Arc<Profile>, processed: Offset) -> Self {
         let dir = shared.home.session(&handle.id);
         Self {
-            profile: Mutex::new(profile),
-            budget: Mutex::default(),
+            driver: watch::Sender::new(Driver { profile, budget: Arc::default() }),
             events: Events::at(&dir.join(Home::EVENTS)),
-            messages: dir.join(Home::MESSAGES),
-            queue: Mutex::new(None),
-            receipts: watch::Sender::new(0),
-            input_lock: tokio::sync::Mutex::new(()),
+            input_turns: InputTurns::new(),
             record_reads: Beside::of_one_session(),
             whole_reads: Arc::new(Semaphore::new(1)),
-            seen: watch::Sender::new(None),
-            unreadable: watch::Sender::new(None),
-            watchers: watch::Sender::new(0),
-            agent_events: Mutex::new(Vec::new()),
-            wake: Notify::new(),
-            prompt: Mutex::new(None),
-            has_hooks: AtomicBool::new(false),
-            turn_expected: Mutex::new(None),
-            last_turn: Mutex::new(None),
-            main_prompt: Mutex::new(None),
-            answered_startup: Mutex::default(),
-            own_input: Mutex::new(Millis(0)),
+            sight: watch::Sender::new(Sight::Nothing),
+            receipts: watch::Sender::new(None),
+            own_input: AtomicU64::new(0),
             processed: AtomicU64::new(processed.0),
-            workers: Mutex::new(Workers::default()),
+            observer: Worker::new(),
+            courier: Worker::new(),
+            messages: dir.join(Home::MESSAGES),
         }
-    }
-
-    /// Takes the turn to type, or fails when somebody else has it for too long.
-    pub(crate) async fn lock_input(&self, within: Duration) -> Result<tokio::sync::MutexGuard<'_, ()>> {
-        let turn = tokio::time::timeout(within, self.input_lock.lock()).await;
-        turn.map_err(|_| {
-            Failure::new(Code::Busy, format!("a message is being typed there, and was for {within:?}"))
-                .hint("`wharf messages` shows which; `wharf capture` shows the screen")
-        })
     }
 
     /// The profile that it is driven by.
     pub(crate) fn profile(&self) -> Arc<Profile> {
-        Arc::clone(&lock(&self.profile))
+        Arc::clone(&self.driver.borrow().profile)
     }
 
     /// Has it driven by another profile: what the project's file says counts from one start to the next.
     pub(crate) fn set_profile(&self, profile: Arc<Profile>) {
-        *lock(&self.profile) = profile;
-        *lock(&self.budget) = Arc::default();
+        self.driver.send_replace(Driver { profile, budget: Arc::default() });
     }
 
     /// What looking at it may cost, and which patterns cost too much.
     pub(crate) fn budget(&self) -> Arc<Budget> {
-        Arc::clone(&lock(&self.budget))
+        Arc::clone(&self.driver.borrow().budget)
     }
 
     /// Output before this offset was processed.
@@ -171,16 +102,30 @@ impl Observed {
         self.processed.fetch_max(offset.0, Ordering::AcqRel);
     }
 
-    /// Starts the observer, and keeps it awake while the guard lives.
-    pub(crate) fn keep_observer_awake(
+    /// When the engine itself last typed.
+    pub(crate) fn own_input(&self) -> Millis {
+        Millis(self.own_input.load(Ordering::Acquire))
+    }
+
+    /// Notes that the engine itself has just typed: input until now is not somebody else's.
+    pub(crate) fn note_own_input(&self) {
+        self.own_input.fetch_max(now().0, Ordering::AcqRel);
+    }
+
+    /// Follows what is seen. The observer, which is started where there is none, stays awake while somebody does.
+    pub(crate) fn follow(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
         handle: &Arc<Handle>,
-    ) -> AwakeGuard {
-        self.watchers.send_modify(|watchers| *watchers += 1);
-        let guard = AwakeGuard(Arc::clone(self));
+    ) -> watch::Receiver<Sight> {
+        let sight = self.sight.subscribe();
         self.ensure_observer(shared, handle);
-        guard
+        sight
+    }
+
+    /// Whether somebody follows what is seen.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.sight.receiver_count() > 0
     }
 
     /// Starts the observer where there is none. Returns where to send it requests.
@@ -189,91 +134,86 @@ impl Observed {
         shared: &Arc<Shared>,
         handle: &Arc<Handle>,
     ) -> mpsc::Sender<ObserverRequest> {
-        let mut workers = self.workers();
-        if let Some(observer) = workers.observer.as_ref().filter(|sender| !sender.is_closed()) {
-            return observer.clone();
-        }
-        let (sender, requests) = mpsc::channel(MAX_QUEUED_REQUESTS);
-        workers.observer = Some(sender.clone());
-        observer::spawn(shared, handle, self, requests);
-        sender
+        self.observer.ensure(|begin| observer::spawn(shared, handle, self, begin))
+    }
+
+    /// Asks the observer for something, which is started where there is none. Returns false where it cannot be asked in time.
+    pub(crate) async fn ask_observer(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        handle: &Arc<Handle>,
+        request: ObserverRequest,
+    ) -> bool {
+        let sent = self.observer.send(|| self.ensure_observer(shared, handle), request);
+        tokio::time::timeout(shared.timeouts.call, sent).await.unwrap_or(false)
     }
 
     /// Whether an observer is at work.
     pub(crate) fn has_observer(&self) -> bool {
-        self.workers().observer.as_ref().is_some_and(|sender| !sender.is_closed())
+        self.observer.at_work().is_some()
     }
 
     /// Lets the observer end, unless somebody needs it now: false then.
     pub(crate) fn release_observer(&self, requests: &mut mpsc::Receiver<ObserverRequest>) -> bool {
-        let mut workers = self.workers();
-        if *self.watchers.borrow() > 0 || !requests.is_empty() || !lock(&self.agent_events).is_empty() {
-            return false;
+        self.observer.release(requests, || self.is_followed())
+    }
+
+    /// Starts the courier where there is none. Returns where to send it requests.
+    fn courier(self: &Arc<Self>, shared: &Arc<Shared>, handle: &Arc<Handle>) -> mpsc::Sender<CourierRequest> {
+        self.courier.ensure(|begin| courier::spawn(shared, handle, self, begin))
+    }
+
+    /// Has the courier look for messages to deliver.
+    pub(crate) fn wake_courier(self: &Arc<Self>, shared: &Arc<Shared>, handle: &Arc<Handle>) {
+        if self.courier.at_work().is_none() && !self.messages.exists() {
+            return;
         }
-        requests.close();
-        workers.observer = None;
-        true
+        // One that has so many requests looks for messages after each of them.
+        let _ = self.courier(shared, handle).try_send(CourierRequest::Deliver);
     }
 
-    /// Starts the courier where there is none.
-    pub(crate) fn ensure_courier(self: &Arc<Self>, shared: &Arc<Shared>, handle: &Arc<Handle>) {
-        if !std::mem::replace(&mut self.workers().courier, true) {
-            courier::spawn(shared, handle, self);
+    /// Asks the courier for something, which is started where there is none.
+    pub(crate) async fn ask_courier<T>(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        handle: &Arc<Handle>,
+        ask: impl FnOnce(oneshot::Sender<Result<T>>) -> CourierRequest,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let asked = async {
+            self.courier.send(|| self.courier(shared, handle), ask(reply)).await.then_some(())?;
+            // It answers as soon as the disk does. Where the engine closes meanwhile, it is dropped, and its answer with it.
+            answer.await.ok()
+        };
+        let unasked = || Failure::new(Code::Unreachable, "the engine is closing; the session goes on");
+        asked.await.unwrap_or_else(|| Err(unasked()))
+    }
+
+    /// Lets the courier end, unless something is asked of it: false then.
+    pub(crate) fn release_courier(&self, requests: &mut mpsc::Receiver<CourierRequest>) -> bool {
+        self.courier.release(requests, || false)
+    }
+
+    /// What became of a session's messages.
+    pub(crate) async fn receipts(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        handle: &Arc<Handle>,
+    ) -> Result<Receipts> {
+        let known = self.receipts.borrow().clone();
+        if let Some(receipts) = known {
+            return Ok(receipts);
         }
-    }
-
-    /// Lets the courier end, unless a message waits: false then.
-    pub(crate) fn release_courier(&self) -> bool {
-        let mut workers = self.workers();
-        let more = self.with_queue(|queue| Ok(queue.first().is_some())).unwrap_or(false);
-        workers.courier = more;
-        !more
-    }
-
-    /// Lets the courier end although messages wait: the engine is closing, or the queue cannot be read.
-    pub(crate) fn leave_courier(&self) {
-        self.workers().courier = false;
-    }
-
-    /// Puts a message into the queue, on disk.
-    pub(crate) fn accept(&self, text: String, manner: Manner) -> Result<Receipt> {
-        let receipt = self.with_queue(|queue| queue.accept(text, manner))?;
-        self.receipts.send_modify(|count| *count += 1);
-        Ok(receipt)
-    }
-
-    pub(crate) fn first(&self) -> Result<Option<Entry>> {
-        self.with_queue(|queue| Ok(queue.first()))
-    }
-
-    pub(crate) fn receipt(&self, id: &str) -> Result<Option<Receipt>> {
-        self.with_queue(|queue| Ok(queue.entry(id).map(|entry| entry.receipt.clone())))
-    }
-
-    pub(crate) fn entry(&self, id: &str) -> Result<Option<Entry>> {
-        self.with_queue(|queue| Ok(queue.entry(id).cloned()))
-    }
-
-    pub(crate) fn all_receipts(&self) -> Result<Vec<Receipt>> {
         if !self.messages.exists() {
-            return Ok(Vec::new());
+            return Ok(Receipts::default());
         }
-        self.with_queue(|queue| Ok(queue.receipts()))
+        self.ask_courier(shared, handle, CourierRequest::Load).await?;
+        Ok(self.receipts.borrow().clone().unwrap_or_default())
     }
 
-    pub(crate) fn intend(&self, id: &str, intent: Intent) -> Result<()> {
-        self.with_queue(|queue| queue.intend(id, intent))
-    }
-
-    /// Moves a message on, tells its readers, and makes it an event.
-    pub(crate) fn step(&self, id: &str, status: Progress, evidence: String, facts: Facts) -> Result<Receipt> {
-        let receipt = self.with_queue(|queue| Ok(queue.step(id, status, evidence, facts)))?;
-        self.receipts.send_modify(|count| *count += 1);
-        let data = json!({
-            "id": receipt.id, "status": receipt.status, "evidence": receipt.evidence, "attempts": receipt.attempts,
-        });
-        self.add_event("engine", "message", data);
-        Ok(receipt)
+    /// Where a session's messages are.
+    pub(crate) fn messages(&self) -> &Path {
+        &self.messages
     }
 
     /// Makes an event of something.
@@ -288,69 +228,18 @@ impl Observed {
         }
     }
 
-    /// Whether observer or courier may still add events.
-    pub(crate) fn has_workers(&self) -> bool {
-        let workers = self.workers();
-        workers.courier || workers.observer.as_ref().is_some_and(|sender| !sender.is_closed())
-    }
-
-    /// Notes that the engine itself has just typed: input until now is not somebody else's.
-    pub(crate) fn note_own_input(&self) {
-        *lock(&self.own_input) = now();
-    }
-
-    /// A message was taken: what looks idle is so no longer, until the turn has shown or does not come.
-    ///
-    /// Whether it is still to come: a turn that was seen since the key was pressed is not waited for again.
-    pub(crate) fn expect_turn(&self, pressed: Instant) -> bool {
-        if lock(&self.last_turn).is_some_and(|at| at >= pressed) {
-            return false;
+    /// Waits until neither observer nor courier works any more: nothing adds events then.
+    pub(crate) async fn at_rest(&self) {
+        loop {
+            // The courier needs the observer, so it is waited for first.
+            if let Some(courier) = self.courier.at_work() {
+                courier.closed().await;
+            } else if let Some(observer) = self.observer.at_work() {
+                observer.closed().await;
+            } else {
+                return;
+            }
         }
-        *lock(&self.turn_expected) = Some(Instant::now() + EXPECTED_TURN_TIMEOUT);
-        self.wake.notify_one();
-        true
-    }
-
-    /// A turn is over, by what the agent itself says. Where its beginning was not told with it (`whole`), it may be the
-    /// turn before, of which it says so this late.
-    pub(crate) fn end_turn(&self, whole: bool) {
-        let late = Duration::from_millis(400);
-        let ours = |until: &mut Instant| whole || *until + late <= Instant::now() + EXPECTED_TURN_TIMEOUT;
-        let over = lock(&self.turn_expected).take_if(ours);
-        if over.is_some() {
-            self.wake.notify_one();
-        }
-    }
-
-    /// Whether a turn is expected; not any more once it has been seen.
-    pub(crate) fn turn_expected_until(&self, seen: bool) -> Option<Instant> {
-        if seen {
-            *lock(&self.last_turn) = Some(Instant::now());
-        }
-        let mut expected = lock(&self.turn_expected);
-        expected.take_if(|until| seen || Instant::now() >= *until);
-        *expected
-    }
-
-    /// The prompt that the agent said began a turn after a moment.
-    pub(crate) fn prompted(&self, after: Millis) -> Option<String> {
-        lock(&self.prompt).as_ref().filter(|(at, _)| *at >= after).map(|(_, prompt)| prompt.clone())
-    }
-
-    fn with_queue<T>(&self, work: impl FnOnce(&mut Queue) -> Result<T>) -> Result<T> {
-        let mut queue = lock(&self.queue);
-        if queue.is_none() {
-            let id = self.messages.parent().and_then(|dir| dir.file_name()).and_then(|name| name.to_str());
-            let id = id.and_then(|id| id.parse().ok()).ok_or_else(|| {
-                Failure::new(wharf_model::Code::Internal, "a session's directory is not named by its id")
-            })?;
-            *queue = Some(Queue::open(&self.messages, &id)?);
-        }
-        work(queue.as_mut().expect("it was just opened"))
-    }
-
-    fn workers(&self) -> MutexGuard<'_, Workers> {
-        lock(&self.workers)
     }
 }
 

@@ -18,14 +18,16 @@ use crate::instance::catch_panic::catch_panic;
 use crate::instance::shared::Shared;
 use crate::observe::agent_record::Record;
 use crate::observe::judge::Judge;
+use crate::observe::memory::Memory;
 use crate::observe::observed::Observed;
 use crate::observe::observer::terminal_replies::PendingReplies;
 use crate::observe::prompt::Prompt;
-use crate::observe::seen::Foreground;
+use crate::observe::seen::{Foreground, Sight};
 use crate::observe::view::View;
 use crate::output::read::{FollowedOutput, log_end};
 use crate::session::handle::Handle;
 use crate::session::requests::ObserverRequest;
+use crate::session::worker::Begin;
 
 /// How long after the last output an agent's observer that nobody needs goes to sleep.
 const AGENT_SLEEP_DELAY: Duration = Duration::from_secs(20);
@@ -59,24 +61,33 @@ pub(crate) fn spawn(
     shared: &Arc<Shared>,
     handle: &Arc<Handle>,
     observed: &Arc<Observed>,
-    requests: mpsc::Receiver<ObserverRequest>,
+    begin: Begin<ObserverRequest, Memory>,
 ) {
     let (shared, handle, observed) = (Arc::clone(shared), Arc::clone(handle), Arc::clone(observed));
-    observed.unreadable.send_replace(None);
     let tasks = shared.tasks.clone();
     tasks.spawn_helper(async move {
+        let (requests, memory, leave) = begin.begin().await;
+        observed.sight.send_replace(Sight::Nothing);
         shared.output_watch.unwatch(&handle.id);
         let id = handle.id.clone();
-        let observer = Observer::new(&shared, &handle, &observed);
-        if let Err(panic) = catch_panic(observer.run(requests)).await {
+        let observer = Observer::new(&shared, &handle, &observed, memory.unwrap_or_default());
+        let memory = catch_panic(observer.run(requests)).await.unwrap_or_else(|panic| {
             tracing::error!(session = %id, panic, "a session's observer failed");
+            Memory::default()
+        });
+        let unreadable = observed.sight.borrow().is_unreadable();
+        if !unreadable {
+            // Nobody may act on a screen that is out of date.
+            observed.sight.send_replace(Sight::Nothing);
         }
-        // Nobody may act on a screen that is out of date.
-        observed.seen.send_replace(None);
-        if !handle.is_over() && !shared.is_closing() {
+        let goes_on = !handle.is_over() && !shared.is_closing();
+        if goes_on {
             let agent = observed.profile().attend;
             shared.output_watch.watch(&shared, &handle, agent, observed.processed());
-            if observed.unreadable.borrow().is_some() {
+        }
+        leave.to_next(memory);
+        if goes_on {
+            if unreadable {
                 // A log that cannot be read now is not looked at again and again.
                 tokio::select! {
                     () = shared.closed() => return,
@@ -85,7 +96,7 @@ pub(crate) fn spawn(
             }
             // Output that came after the last look and before the watch wakes nobody: look once more.
             let end = log_end(&shared.home.session(&id).join(Home::LOG)).unwrap_or_default();
-            if end > observed.processed() || *observed.watchers.borrow() > 0 {
+            if end > observed.processed() || observed.is_followed() {
                 observed.ensure_observer(&shared, &handle);
             }
         }
@@ -125,10 +136,11 @@ struct Observer {
     record: Option<Record>,
     /// What the agent prints instead of a screen.
     stream: Option<StreamJson>,
+    memory: Memory,
 }
 
 impl Observer {
-    fn new(shared: &Arc<Shared>, handle: &Arc<Handle>, observed: &Arc<Observed>) -> Self {
+    fn new(shared: &Arc<Shared>, handle: &Arc<Handle>, observed: &Arc<Observed>, memory: Memory) -> Self {
         let session = handle.session();
         let first = Report {
             state: session.state,
@@ -160,15 +172,19 @@ impl Observer {
             pending_replies: None,
             record: None,
             stream: None,
+            memory,
         }
     }
 
-    async fn run(mut self, mut requests: mpsc::Receiver<ObserverRequest>) {
+    /// Looks after the screen until nobody needs it. Returns what the next observer is to know.
+    async fn run(mut self, mut requests: mpsc::Receiver<ObserverRequest>) -> Memory {
         let shared = Arc::clone(&self.shared);
         let closed = shared.closed();
         tokio::pin!(closed);
         let mut changes = self.handle.watch();
-        let Some(mut view) = self.build().await else { return };
+        let Some(mut view) = self.build().await else {
+            return self.memory;
+        };
         if view.offset < self.observed.processed() {
             // The log is shorter than what was dealt with: it was lost or cut under us.
             view.offset = log_end(&self.dir.join(Home::LOG)).unwrap_or(view.offset);
@@ -180,7 +196,7 @@ impl Observer {
         let (mut publish, mut again, mut over) = (Some(Instant::now()), None::<Instant>, false);
         let mut gather = None::<Instant>;
         loop {
-            let wanted = *self.observed.watchers.borrow() > 0;
+            let wanted = self.observed.is_followed();
             if wanted {
                 self.last_needed = Instant::now();
             }
@@ -207,18 +223,19 @@ impl Observer {
                 biased;
                 () = &mut closed => break,
                 Some(request) = requests.recv() => {
-                    self.last_needed = Instant::now();
-                    if let Some(statuses) = &mut statuses {
-                        self.status = statuses.borrow_and_update().clone();
+                    if request.is_look() {
+                        self.last_needed = Instant::now();
+                        if let Some(statuses) = &mut statuses {
+                            self.status = statuses.borrow_and_update().clone();
+                        }
+                        if !over {
+                            self.catch_up(&mut view, &mut output).await;
+                        }
+                        // A program may answer a change of its size with nothing.
+                        self.resized(&mut view);
                     }
-                    if !over {
-                        self.catch_up(&mut view, &mut output).await;
-                    }
-                    // A program may answer a change of its size with nothing.
-                    self.resized(&mut view);
-                    Self::answer(&mut view, request);
+                    self.answer(&mut view, request);
                 }
-                () = self.observed.wake.notified() => self.take_agent_events(),
                 changed = changes.changed() => {
                     if changed.is_err() {
                         break;
@@ -259,6 +276,7 @@ impl Observer {
             // A burst is published at its end, or now and then.
             let at = Instant::now();
             if publish.is_none_or(|due| at >= due) {
+                self.memory.changed = false;
                 again = self.publish(&view);
                 publish = None;
             }
@@ -267,6 +285,9 @@ impl Observer {
             }
             self.observed.mark_processed(view.offset);
             self.read_record().await;
+            if self.memory.changed && publish.is_none() {
+                publish = Some(at);
+            }
             if over && requests.is_empty() {
                 break;
             }
@@ -279,8 +300,9 @@ impl Observer {
         }
         requests.close();
         while let Some(request) = requests.recv().await {
-            Self::answer(&mut view, request);
+            self.answer(&mut view, request);
         }
+        self.memory
     }
 
     /// When it may go to sleep, where nobody needs it.
@@ -302,7 +324,7 @@ impl Observer {
             Ok(Ok(view)) => Some(view),
             Ok(Err(failure)) => {
                 tracing::warn!(session = %self.handle.id, %failure, "a session's screen cannot be built");
-                self.observed.unreadable.send_replace(Some(failure));
+                self.observed.sight.send_replace(Sight::Unreadable);
                 None
             }
             Err(_) => None,
@@ -387,7 +409,7 @@ impl Observer {
         }
     }
 
-    fn answer(view: &mut View, request: ObserverRequest) {
+    fn answer(&mut self, view: &mut View, request: ObserverRequest) {
         // Whoever went away wants no answer.
         match request {
             ObserverRequest::Capture(what, format, reply) => {
@@ -395,6 +417,13 @@ impl Observer {
             }
             ObserverRequest::Since(cursor, reply) => drop(reply.send(view.since(cursor.as_deref()))),
             ObserverRequest::Repaint(reply) => drop(reply.send((view.screen.repaint(), view.offset))),
+            ObserverRequest::Told(event) => self.take_agent_event(event),
+            ObserverRequest::ExpectTurn(pressed, reply) => {
+                let _ = reply.send(self.memory.expect_turn(pressed));
+            }
+            ObserverRequest::MainPrompt(prompt) => {
+                (self.memory.main_prompt, self.memory.changed) = (Some(prompt), true);
+            }
         }
     }
 }

@@ -186,11 +186,11 @@ impl Engine {
         ask: impl FnOnce(oneshot::Sender<T>) -> ObserverRequest,
     ) -> Result<T> {
         let observed = self.shared.observed(handle);
-        let _awake = observed.keep_observer_awake(&self.shared, handle);
+        let _awake = observed.follow(&self.shared, handle);
         let (reply, answer) = oneshot::channel();
         let within = self.shared.timeouts.call;
         let asked = async {
-            observed.ensure_observer(&self.shared, handle).send(ask(reply)).await.ok()?;
+            observed.ask_observer(&self.shared, handle, ask(reply)).await.then_some(())?;
             answer.await.ok()
         };
         let name = || handle.session().name.clone();

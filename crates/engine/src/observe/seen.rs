@@ -1,5 +1,6 @@
 //! Defines what is seen of a session at one moment: state, screen, composer, question.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use wharf_agents::{Composer, Look};
@@ -23,6 +24,30 @@ pub(crate) enum OpenLine {
     Keys,
     /// The terminal itself keeps something of it: it was in line mode, and no program takes keys then.
     Kept,
+}
+
+/// What an observer publishes.
+#[derive(Debug, Clone)]
+pub(crate) enum Sight {
+    /// Nothing was seen yet, or the observer sleeps.
+    Nothing,
+    /// What was seen last.
+    Seen(Arc<Seen>),
+    /// Its log cannot be read: whoever waits to see something stops waiting.
+    Unreadable,
+}
+
+impl Sight {
+    pub(crate) fn seen(&self) -> Option<&Arc<Seen>> {
+        match self {
+            Self::Seen(seen) => Some(seen),
+            Self::Nothing | Self::Unreadable => None,
+        }
+    }
+
+    pub(crate) fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Unreadable)
+    }
 }
 
 /// What is seen of a session at one moment: whoever types looks at this first.
@@ -57,12 +82,19 @@ pub(crate) struct Seen {
     pub(crate) last_input: Option<Millis>,
     /// The line that somebody began and did not submit, as far as keys tell.
     pub(crate) line: Option<OpenLine>,
+    /// The prompt that the agent itself said began its turn, and when.
+    pub(crate) prompt: Option<(Millis, Arc<str>)>,
 }
 
 impl Seen {
     /// Whether there is a rule or signal that tells this session's states.
     pub(crate) fn is_judged(&self) -> bool {
         !self.claims.is_empty()
+    }
+
+    /// The prompt that the agent said began a turn after a moment.
+    pub(crate) fn prompted(&self, after: Millis) -> Option<&str> {
+        self.prompt.as_ref().filter(|(at, _)| *at >= after).map(|(_, prompt)| &**prompt)
     }
 
     /// Why it is in its state.

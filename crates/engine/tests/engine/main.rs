@@ -12,6 +12,7 @@ mod edits;
 mod environments;
 mod history;
 mod lifecycle;
+mod messages;
 mod name_scope;
 mod names;
 mod pausing;

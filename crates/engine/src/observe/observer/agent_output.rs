@@ -10,10 +10,10 @@ use wharf_screen::Signal;
 use crate::deliver::proof::transcript;
 use crate::observe::agent_record::{self, Record};
 use crate::observe::judge::{Basis, SourceClaim};
-use crate::observe::observed::lock;
 use crate::observe::observer::Observer;
 use crate::observe::signals;
 use crate::observe::view::FeedResult;
+use crate::session::requests::AgentEvent;
 
 impl Observer {
     /// Begins to follow what the agent says by itself: in a stream of JSON, or in the record that it keeps.
@@ -29,7 +29,7 @@ impl Observer {
 
     pub(super) async fn read_record(&mut self) {
         let Some(record) = &mut self.record else { return };
-        let Some(conversation) = record.poll(&self.observed).await else { return };
+        let Some(conversation) = record.poll(&self.observed, &mut self.memory).await else { return };
         self.shared.update(&self.handle, |session| {
             session.conversation.get_or_insert(conversation);
         });
@@ -51,7 +51,7 @@ impl Observer {
     pub(super) async fn finish_record(&mut self) {
         if self.handle.is_over()
             && let Some(record) = &mut self.record
-            && let Some(conversation) = record.finish(&self.observed).await
+            && let Some(conversation) = record.finish(&self.observed, &mut self.memory).await
         {
             self.shared.update(&self.handle, |session| {
                 session.conversation.get_or_insert(conversation);
@@ -66,7 +66,7 @@ impl Observer {
             }
             if let Some(state) = told.state {
                 if state == State::Idle {
-                    self.observed.end_turn(false);
+                    self.memory.end_turn(false);
                 }
                 let evidence = format!("the stream told {}", told.kind);
                 let movement = format!("{evidence} at {offset:?}");
@@ -105,16 +105,21 @@ impl Observer {
         signals::event(signal)
     }
 
-    /// Takes the states that hooks and programs told since the last look.
-    pub(super) fn take_agent_events(&mut self) {
-        for event in std::mem::take(&mut *lock(&self.observed.agent_events)) {
-            if let Some(claim) = event.claim() {
-                self.turn_seen |= claim.state == State::Working;
-                if claim.state == State::Idle {
-                    self.observed.end_turn(false);
-                }
-                self.judge.hear(Source::Agent, Some(claim), Instant::now());
-            }
+    /// Takes what a hook or a program of the session told.
+    pub(super) fn take_agent_event(&mut self, event: AgentEvent) {
+        self.memory.changed = true;
+        self.memory.has_hooks |= event.by_hook;
+        if let Some((at, prompt)) = event.prompt {
+            self.memory.prompt = Some((at, prompt.into()));
         }
+        let Some(state) = event.state else { return };
+        self.turn_seen |= state == State::Working;
+        if state == State::Idle {
+            self.memory.end_turn(false);
+        }
+        let movement = format!("{} {}", event.kind, event.evidence);
+        let (rule, evidence, basis) = (event.kind, event.evidence, Basis::Rule);
+        let claim = SourceClaim { state, rule, evidence, movement, firm: false, basis };
+        self.judge.hear(Source::Agent, Some(claim), Instant::now());
     }
 }

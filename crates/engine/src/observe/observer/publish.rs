@@ -9,9 +9,8 @@ use wharf_model::{Report, Source, State};
 use crate::deliver::answer;
 use crate::instance::shared::now;
 use crate::observe::judge::{Basis, SourceClaim};
-use crate::observe::observed::lock;
 use crate::observe::observer::{Observer, PUBLISH_INTERVAL};
-use crate::observe::seen::{OpenLine, Seen};
+use crate::observe::seen::{OpenLine, Seen, Sight};
 use crate::observe::view::View;
 use crate::platform;
 
@@ -29,7 +28,6 @@ impl Observer {
         if session.state.is_over() {
             return None;
         }
-        self.take_agent_events();
         let at = Instant::now();
         // A program that is just drawing says so: what stands there meanwhile is no screen. But it may forget to end.
         if view.screen.modes().synchronized && view.still.elapsed() < DRAWING_TIMEOUT && self.published {
@@ -71,7 +69,7 @@ impl Observer {
             }));
         }
         let turn = findings.iter().any(|finding| matches!(finding.state, State::Working | State::Asking));
-        let expected = self.observed.turn_expected_until(std::mem::take(&mut self.turn_seen) || turn);
+        let expected = self.memory.turn_expected_until(std::mem::take(&mut self.turn_seen) || turn);
         if expected.is_some() {
             // Screen and title do not show it yet; what the program reports or the processes say is newer than that.
             let stands = |finding: &&mut wharf_agents::Finding| {
@@ -140,12 +138,13 @@ impl Observer {
             rows: input.rows,
             cursor: input.cursor,
             paste: input.paste,
+            prompt: self.memory.prompt.clone(),
         };
         let mut seen = seen;
         if seen.composer.is_none() {
             seen.draft = self.draft(&seen.before_cursor());
         }
-        self.observed.seen.send_replace(Some(Arc::new(seen)));
+        self.observed.sight.send_replace(Sight::Seen(Arc::new(seen)));
         again
     }
 
@@ -166,7 +165,7 @@ impl Observer {
             return question;
         };
         let lent = std::mem::take(&mut self.terminal_was_lent);
-        let mut main = lock(&self.observed.main_prompt);
+        let main = &mut self.memory.main_prompt;
         let untouched = self.connection.is_some() && self.status.last_input.is_none();
         if untouched || lent {
             *main = Some(before.clone());
@@ -180,10 +179,10 @@ impl Observer {
     }
 
     /// The choice to take of a dialog at the agent's start, where the user has those answered. Each is answered once a run.
-    fn at_start(&self, question: &wharf_agents::Question) -> Option<usize> {
+    fn at_start(&mut self, question: &wharf_agents::Question) -> Option<usize> {
         let index = question.startup_choice().filter(|_| self.handle.ticket().spec.answer_startup)?;
         let once = (self.handle.session().run, question.name.clone());
-        let mut answered = lock(&self.observed.answered_startup);
+        let answered = &mut self.memory.answered_startup;
         if answered.contains(&once) {
             return None;
         }
@@ -193,7 +192,7 @@ impl Observer {
 
     /// What somebody else than us has typed and not submitted.
     fn draft(&mut self, before: &str) -> Option<String> {
-        let ours = *lock(&self.observed.own_input);
+        let ours = self.observed.own_input();
         let typed = self.status.last_input.filter(|at| *at > ours);
         // At a prompt whose keys we know, what was typed tells more than what is seen. Keys of an agent are no line.
         let profile = self.observed.profile();
