@@ -174,11 +174,13 @@ async fn others_are_served_within_a_second_whatever_some_sessions_do() {
     while begun.elapsed() < Duration::from_secs(4) {
         let listed = within("ls", async { engine.list(&Filter::default()) }).await;
         assert!(listed.len() > evil, "{} of {evil}", listed.len());
-        within("write", engine.write("good", b"text\n", SECOND)).await.unwrap();
-        let sent = within("send", engine.send("good", "text".to_owned(), Manner::default())).await.unwrap();
-        within("cancel", engine.cancel(&sent.id)).await.unwrap();
+        within("write", engine.session("good").await.unwrap().write(b"text\n", SECOND)).await.unwrap();
+        let sent = within("send", engine.session("good").await.unwrap().send("text", Manner::default()))
+            .await
+            .unwrap();
+        within("cancel", engine.session_of_message(&sent.id).await.unwrap().cancel(&sent.id)).await.unwrap();
     }
-    within("kill", engine.kill("good", "test")).await.unwrap();
+    within("kill", engine.session("good").await.unwrap().kill("test")).await.unwrap();
     let more = descriptors().saturating_sub(before);
     assert!(more < 500, "{more} descriptors more");
     for session in engine.list(&Filter::default()) {

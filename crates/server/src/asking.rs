@@ -137,7 +137,8 @@ async fn check(app: &App, rights: &Rights, request: &mut Request) -> Result<Opti
             Ok(Some(session.id.clone()))
         }
         Asks::Message(act, verb) => {
-            let receipt = app.engine.receipt(&word?).await?;
+            let id = word?;
+            let receipt = app.engine.session_of_message(&id).await?.receipt(&id).await?;
             rights.to(act, verb, &*app.engine.find(receipt.session.as_str()).await?)?;
             Ok(None)
         }

@@ -152,12 +152,16 @@ impl Rights {
     pub(crate) async fn to_type(&self, verb: &str, session: &Session) -> Result<(), Failure> {
         self.to(Act::Change, verb, session)?;
         if may(self.found.caller, Act::Answer, self.whose(&session.id)).is_err()
-            && (session.state == wharf_model::State::Asking
-                || self.engine.question(session.id.as_str()).await.is_ok_and(|question| question.is_some()))
+            && (session.state == wharf_model::State::Asking || self.asks(session).await)
         {
             return self.to(Act::Answer, verb, session);
         }
         Ok(())
+    }
+
+    async fn asks(&self, session: &Session) -> bool {
+        let Ok(session) = self.engine.session(session.id.as_str()).await else { return false };
+        session.question().await.is_ok_and(|question| question.is_some())
     }
 
     /// Refuses what concerns the instance and no session.

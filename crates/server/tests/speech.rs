@@ -231,7 +231,7 @@ async fn an_engine_without_a_daemon_has_its_events_socket() {
     let engine = Engine::open(Config::new(home.clone(), vec![Arc::new(FakeBackend::new())])).await.unwrap();
     let events = wharf_server::EventsSocket::open(&engine).unwrap();
     let session = engine.start(Spec::new(["fake:echo"], "/")).await.unwrap();
-    let named = engine.env(session.id.as_str()).await.unwrap();
+    let named = engine.session(session.id.as_str()).await.unwrap().env().await.unwrap();
     let (_, path) = named.into_iter().find(|(name, _)| name.as_bytes() == b"WHARF_EVENTS").unwrap();
     let ticket = home.session(&session.id).join("ticket.json");
     let ticket: Ticket = serde_json::from_slice(&std::fs::read(ticket).unwrap()).unwrap();
@@ -244,7 +244,7 @@ async fn an_engine_without_a_daemon_has_its_events_socket() {
         tokio::time::timeout(TEST_TIMEOUT, stream.read_line(&mut answers)).await.unwrap().unwrap();
     }
     assert!(!answers.contains("error"), "{answers}");
-    let mut all = engine.events(session.id.as_str(), 0).await.unwrap();
+    let mut all = engine.session(session.id.as_str()).await.unwrap().events(0).await.unwrap();
     let mut kinds = Vec::new();
     while let Some(event) = all.next(false).await.unwrap() {
         kinds.push((event.source, event.kind));

@@ -22,7 +22,7 @@ async fn main() -> Result<(), Failure> {
     let engine = Engine::open(Config::new(home.clone(), vec![Arc::new(Frugal::new(&home))])).await?;
     let session = engine.start(Spec::new(["sleep", "1000"], "/")).await?;
     println!("{} runs on {}, limits: {:?}", session.name, session.backend, session.limits);
-    engine.stop(session.name.as_str(), None, "the example").await?;
+    engine.session(session.name.as_str()).await?.stop(None, "the example").await?;
     engine.close().await;
     std::fs::remove_dir_all(&root).map_err(|error| Failure::system("cannot clean up", &error))
 }

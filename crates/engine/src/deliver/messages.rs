@@ -16,6 +16,7 @@ use crate::observe::observed::{Observed, Receipts};
 use crate::session::calls::connected;
 use crate::session::handle::Handle;
 use crate::session::requests::CourierRequest;
+use crate::session::session_handle::SessionHandle;
 
 /// How a question is to be answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,11 +43,24 @@ pub enum Await {
 /// How long an agent's own record may take to have what its screen shows.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What is said to a session.
 impl Engine {
+    /// The session that a message was sent to.
+    pub async fn session_of_message(&self, id: &str) -> Result<SessionHandle> {
+        let session = session_of(id).ok_or_else(|| unknown(id))?;
+        self.session(session.as_str()).await
+    }
+}
+
+/// The session of a message's id.
+fn session_of(id: &str) -> Option<SessionId> {
+    id.rsplit_once('.').and_then(|(session, _)| session.parse().ok())
+}
+
+/// What is said to a session.
+impl SessionHandle {
     /// Puts a message into a session's queue. It is on disk when this returns; the receipt says what becomes of it.
-    pub async fn send(&self, key: &str, text: String, manner: Manner) -> Result<Receipt> {
-        let handle = self.handle(key).await?;
+    pub async fn send(&self, text: impl Into<String>, manner: Manner) -> Result<Receipt> {
+        let (text, handle) = (text.into(), self.entry().await?);
         let session = handle.session();
         if session.state.is_over() {
             return Err(Failure::new(Code::Ended, format!("session {} has ended", session.name))
@@ -55,15 +69,15 @@ impl Engine {
         if let Some(submit) = &manner.submit {
             wharf_model::key_bytes(submit).map_err(|error| Failure::new(Code::Invalid, error.to_string()))?;
         }
-        let observed = self.shared.observed(&handle);
+        let observed = self.engine.shared.observed(&handle);
         let ask = |reply| CourierRequest::Accept(text, Box::new(manner), reply);
-        observed.ask_courier(&self.shared, &handle, ask).await
+        observed.ask_courier(&self.engine.shared, &handle, ask).await
     }
 
     /// What became of a message.
     pub async fn receipt(&self, id: &str) -> Result<Receipt> {
         let (handle, observed) = self.of_message(id).await?;
-        let receipts = observed.receipts(&self.shared, &handle).await?;
+        let receipts = observed.receipts(&self.engine.shared, &handle).await?;
         receipt_of(&receipts, id)
     }
 
@@ -74,7 +88,7 @@ impl Engine {
         let mut changes = observed.receipts.subscribe();
         let receipt = loop {
             changes.borrow_and_update();
-            let receipt = receipt_of(&observed.receipts(&self.shared, &handle).await?, id)?;
+            let receipt = receipt_of(&observed.receipts(&self.engine.shared, &handle).await?, id)?;
             let far = match how {
                 Await::Accepted => true,
                 Await::Submitted => matches!(receipt.status, Progress::Submitted),
@@ -85,7 +99,7 @@ impl Engine {
             }
             tokio::select! {
                 _ = changes.changed() => {}
-                () = self.shared.closed() => {
+                () = self.engine.shared.closed() => {
                     return Err(Failure::new(Code::Unreachable, "the engine is closing; the message stays queued"));
                 }
                 () = tokio::time::sleep_until(deadline.into()) => {
@@ -104,9 +118,9 @@ impl Engine {
     }
 
     /// Every message of a session that is remembered, the oldest first.
-    pub async fn messages(&self, key: &str) -> Result<Vec<Receipt>> {
-        let handle = self.handle(key).await?;
-        let receipts = self.shared.observed(&handle).receipts(&self.shared, &handle).await?;
+    pub async fn messages(&self) -> Result<Vec<Receipt>> {
+        let handle = self.entry().await?;
+        let receipts = self.engine.shared.observed(&handle).receipts(&self.engine.shared, &handle).await?;
         Ok(receipts.iter().map(|receipt| Receipt::clone(receipt)).collect())
     }
 
@@ -114,36 +128,36 @@ impl Engine {
     pub async fn cancel(&self, id: &str) -> Result<Receipt> {
         let (handle, observed) = self.of_message(id).await?;
         let ask = |reply| CourierRequest::Cancel(id.to_owned(), reply);
-        observed.ask_courier(&self.shared, &handle, ask).await?.ok_or_else(|| unknown(id))
+        observed.ask_courier(&self.engine.shared, &handle, ask).await?.ok_or_else(|| unknown(id))
     }
 
     /// Stops the agent's turn by what its profile says does that, and proves it.
-    pub async fn interrupt(&self, key: &str, within: Duration) -> Result<Interrupted> {
-        self.typist(key).await?.interrupt(within).await
+    pub async fn interrupt(&self, within: Duration) -> Result<Interrupted> {
+        self.typist().await?.interrupt(within).await
     }
 
     /// Presses keys, as they are.
-    pub async fn press(&self, key: &str, keys: &[String]) -> Result<()> {
-        self.typist(key).await?.press(keys).await
+    pub async fn press(&self, keys: &[String]) -> Result<()> {
+        self.typist().await?.press(keys).await
     }
 
     /// What a session asks now.
-    pub async fn question(&self, key: &str) -> Result<Option<Question>> {
-        Ok(self.typist(key).await?.look().await?.question.clone())
+    pub async fn question(&self) -> Result<Option<Question>> {
+        Ok(self.typist().await?.look().await?.question.clone())
     }
 
     /// Answers what a session asks, and sees the question go.
-    pub async fn answer(&self, key: &str, answer: Answer, within: Duration) -> Result<Answered> {
-        self.typist(key).await?.answer(&answer, within).await
+    pub async fn answer(&self, answer: Answer, within: Duration) -> Result<Answered> {
+        self.typist().await?.answer(&answer, within).await
     }
 
     /// Sends a message, waits for the end of the turn, and returns what the agent answered.
-    pub async fn ask(&self, key: &str, text: String, manner: Manner, within: Duration) -> Result<Reply> {
-        let deadline = Instant::now() + within;
-        let mut typist = self.typist(key).await?;
+    pub async fn ask(&self, text: impl Into<String>, manner: Manner, within: Duration) -> Result<Reply> {
+        let (text, deadline) = (text.into(), Instant::now() + within);
+        let mut typist = self.typist().await?;
         let mut record =
             transcript(&typist.shared, &typist.handle, &typist.observed, SystemTime::now()).await;
-        let sent = self.send(key, text.clone(), manner).await?;
+        let sent = self.send(text.as_str(), manner).await?;
         let receipt = self.await_receipt(&sent.id, Await::Idle, within).await?;
         if receipt.status != Progress::Confirmed {
             let code = receipt.code.unwrap_or(Code::Unconfirmed);
@@ -176,7 +190,7 @@ impl Engine {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        let mut lines = self.capture(key, wharf_screen::What::All, wharf_screen::Format::Plain).await?;
+        let mut lines = self.capture(wharf_screen::What::All, wharf_screen::Format::Plain).await?;
         if let Some(seen) = typist.look().await.ok().filter(|seen| seen.composer.is_none()) {
             // What stands before the cursor is the next prompt, and no answer.
             let end = lines.trim_end().strip_suffix(seen.before_cursor().trim_end()).map(str::len);
@@ -191,7 +205,7 @@ impl Engine {
 
     /// Waits until the turn that a message began has ended.
     async fn rested(&self, handle: &Arc<Handle>, observed: &Arc<Observed>, deadline: Instant) -> Result<()> {
-        let mut typist = Typist::new(&self.shared, handle, observed);
+        let mut typist = Typist::new(&self.engine.shared, handle, observed);
         let name = handle.session().name.clone();
         // The turn may take a moment to show.
         let begun = Instant::now() + Duration::from_millis(1_500);
@@ -211,18 +225,19 @@ impl Engine {
     }
 
     /// Looks at and types into a session that can be reached now.
-    pub(crate) async fn typist(&self, key: &str) -> Result<Typist> {
-        let handle = self.handle(key).await?;
+    pub(crate) async fn typist(&self) -> Result<Typist> {
+        let handle = self.entry().await?;
         connected(&handle)?;
-        let observed = self.shared.observed(&handle);
-        Ok(Typist::new(&self.shared, &handle, &observed))
+        let observed = self.engine.shared.observed(&handle);
+        Ok(Typist::new(&self.engine.shared, &handle, &observed))
     }
 
     async fn of_message(&self, id: &str) -> Result<(Arc<Handle>, Arc<Observed>)> {
-        let session = id.rsplit_once('.').and_then(|(session, _)| session.parse::<SessionId>().ok());
-        let session = session.ok_or_else(|| unknown(id))?;
-        let handle = self.handle(session.as_str()).await?;
-        let observed = self.shared.observed(&handle);
+        if session_of(id).as_ref() != Some(&self.id) {
+            return Err(unknown(id));
+        }
+        let handle = self.entry().await?;
+        let observed = self.engine.shared.observed(&handle);
         Ok((handle, observed))
     }
 }

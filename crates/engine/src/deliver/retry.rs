@@ -7,8 +7,8 @@ use wharf_model::{Code, Failure, Manner, Millis, Progress, Receipt, State};
 
 use crate::Result;
 use crate::deliver::messages::Await;
-use crate::instance::engine::Engine;
 use crate::instance::shared::now;
+use crate::session::session_handle::SessionHandle;
 
 /// How a failed turn is begun once more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,14 +19,14 @@ pub struct Retry {
     pub force: bool,
 }
 
-impl Engine {
+impl SessionHandle {
     /// Has an agent go on whose last turn failed: by the message that its profile says does that, with a receipt as any
     /// other. A session that has ended is started again first, and goes on with its conversation.
-    pub async fn retry(&self, key: &str, how: Retry, within: Duration) -> Result<Receipt> {
+    pub async fn retry(&self, how: Retry, within: Duration) -> Result<Receipt> {
         let deadline = Instant::now() + within;
-        let handle = self.handle(key).await?;
-        let (name, id) = (handle.session().name.clone(), handle.id.clone());
-        let profile = self.shared.observed(&handle).profile();
+        let handle = self.entry().await?;
+        let name = handle.session().name.clone();
+        let profile = self.engine.shared.observed(&handle).profile();
         let unable = |what: &str| Failure::unsupported(what, format!("the agent profile {}", profile.name));
         if profile.retry.text.is_empty() {
             return Err(unable("a retry"));
@@ -45,10 +45,10 @@ impl Engine {
                     Failure::new(Code::Ended, message).hint("`wharf run --agent A --continue` may know it")
                 );
             }
-            self.restart(id.as_str(), None, "retry").await?;
+            self.restart(None, "retry").await?;
             Some("its session had ended".to_owned())
         } else {
-            let mut typist = self.typist(id.as_str()).await?;
+            let mut typist = self.typist().await?;
             let seen = typist.look().await?;
             match seen.report.state {
                 State::Working => {
@@ -68,7 +68,7 @@ impl Engine {
         }
         let shorter = compact.is_some();
         if let Some(text) = compact {
-            let sent = self.send(id.as_str(), text, manner(deadline)).await?;
+            let sent = self.send(text, manner(deadline)).await?;
             let left = deadline.saturating_duration_since(Instant::now());
             let receipt = self.await_receipt(&sent.id, Await::Idle, left).await?;
             if receipt.status != Progress::Confirmed {
@@ -76,10 +76,10 @@ impl Engine {
                 return Ok(receipt);
             }
         }
-        let receipt = self.send(id.as_str(), profile.retry.text.clone(), manner(deadline)).await?;
+        let receipt = self.send(profile.retry.text.as_str(), manner(deadline)).await?;
         let data = json!({ "message": receipt.id, "failed": failed, "compact": shorter });
-        let handle = self.handle(id.as_str()).await?;
-        self.shared.add_engine_event(&handle, "retry", data);
+        let handle = self.entry().await?;
+        self.engine.shared.add_engine_event(&handle, "retry", data);
         Ok(receipt)
     }
 }

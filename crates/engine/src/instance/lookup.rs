@@ -41,6 +41,18 @@ impl Engine {
         self.by_prefix(key).await
     }
 
+    /// The session of an id, in memory or from its directory and the history.
+    pub(crate) async fn handle_of(&self, id: &SessionId) -> Result<Arc<Handle>> {
+        if let Some(handle) = self.shared.registry.by_id(id) {
+            return Ok(handle);
+        }
+        match self.row(id).await? {
+            Some(row) => self.past(row).await,
+            None => Err(Failure::new(Code::NotFound, format!("there is no session {:?}", id.as_str()))
+                .hint("`wharf ls` lists them")),
+        }
+    }
+
     async fn by_prefix(&self, key: &str) -> Result<Arc<Handle>> {
         let unknown = || {
             let hint = Name::hint_of(&self.shared.registry.in_groups(key));

@@ -7,45 +7,45 @@ use wharf_backend::{Backend, Freezer, Frozen};
 use wharf_model::{Code, Failure, Session, State};
 
 use crate::Result;
-use crate::instance::engine::Engine;
 use crate::instance::shared::Shared;
 use crate::session::calls::connected;
 use crate::session::handle::Handle;
+use crate::session::session_handle::SessionHandle;
 
 /// Pausing sessions, and letting them go on.
-impl Engine {
+impl SessionHandle {
     /// Makes a session stand still: nothing of it runs until it goes on, is stopped or killed. Messages wait.
-    pub async fn pause(&self, key: &str) -> Result<Arc<Session>> {
-        let handle = self.handle(key).await?;
+    pub async fn pause(&self) -> Result<Arc<Session>> {
+        let handle = self.entry().await?;
         if !handle.session().paused {
             connected(&handle)?;
         }
-        self.set_paused(key, &handle, true).await
+        self.set_paused(&handle, true).await
     }
 
     /// Lets a session go on.
-    pub async fn unpause(&self, key: &str) -> Result<Arc<Session>> {
-        let handle = self.handle(key).await?;
+    pub async fn unpause(&self) -> Result<Arc<Session>> {
+        let handle = self.entry().await?;
         let name = &handle.session().name;
         if handle.is_over() {
             return Err(Failure::new(Code::Ended, format!("session {name} has ended"))
                 .hint(format!("`wharf restart {name}` starts it again")));
         }
-        self.set_paused(key, &handle, false).await?;
+        self.set_paused(&handle, false).await?;
         // One that could not be asked anything while it stood still is found again first.
         let mut found = handle.watch();
         let found = found.wait_for(|session| session.state != State::Unknown);
-        let _ = tokio::time::timeout(self.shared.timeouts.adopt, found).await.map(drop);
+        let _ = tokio::time::timeout(self.engine.shared.timeouts.adopt, found).await.map(drop);
         Ok(handle.session())
     }
 
-    async fn set_paused(&self, key: &str, handle: &Arc<Handle>, still: bool) -> Result<Arc<Session>> {
+    async fn set_paused(&self, handle: &Arc<Handle>, still: bool) -> Result<Arc<Session>> {
         let ticket = handle.ticket();
-        let freezer = self.shared.freezer(handle).ok_or_else(|| {
+        let freezer = self.engine.shared.freezer(handle).ok_or_else(|| {
             Failure::unsupported("pausing sessions", format!("the {} backend", ticket.backend))
         })?;
-        self.within(key, freezer.freeze(&ticket, still)).await?;
-        self.shared.note_paused(handle, still);
+        self.within(freezer.freeze(&ticket, still)).await?;
+        self.engine.shared.note_paused(handle, still);
         Ok(handle.session())
     }
 }

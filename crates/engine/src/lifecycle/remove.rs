@@ -9,11 +9,12 @@ use crate::Result;
 use crate::instance::disk;
 use crate::instance::engine::{Change, Engine};
 use crate::session::handle::{Handle, Stage};
+use crate::session::session_handle::SessionHandle;
 
-impl Engine {
+impl SessionHandle {
     /// Removes a session that is over: stray processes, directory, name, history. With `force`, ends it first.
-    pub async fn remove(&self, key: &str, force: bool) -> Result<()> {
-        let handle = self.handle(key).await?;
+    pub async fn remove(&self, force: bool) -> Result<()> {
+        let handle = self.entry().await?;
         let name = handle.session().name.clone();
         if !handle.is_over() {
             if !force {
@@ -21,13 +22,15 @@ impl Engine {
                     format!("`wharf stop {name}` ends it, `wharf rm --force {name}` ends and removes it"),
                 ));
             }
-            let grace = self.shared.timeouts.grace;
+            let grace = self.engine.shared.timeouts.grace;
             self.end(&handle, grace, Reason::Stopped, "remove").await?;
         }
-        self.sweep(&handle).await?;
-        self.forget(&handle).await
+        self.engine.sweep(&handle).await?;
+        self.engine.forget(&handle).await
     }
+}
 
+impl Engine {
     /// Ends what is left of a session that is over. Says how many processes that were.
     pub(crate) async fn sweep(&self, handle: &Arc<Handle>) -> Result<u32> {
         let (ticket, within) = (handle.ticket(), self.shared.timeouts.call);

@@ -8,31 +8,31 @@ use wharf_backend::check_pins;
 use wharf_model::{Code, ExitRecord, Failure, Reason, Session};
 
 use crate::Result;
-use crate::instance::engine::Engine;
 use crate::session::handle::{Handle, Stage};
 use crate::session::requests::{Command, RestartRequest, StopRequest};
+use crate::session::session_handle::SessionHandle;
 use crate::session::task::{self, Phase, RunStart};
 
 /// How often a message to a task that is just leaving is sent again.
 const MAX_SEND_TRIES: usize = 4;
 
-impl Engine {
+impl SessionHandle {
     /// Ends a session: TERM to the whole tree, grace, KILL until nothing is left. One that is over stays so.
-    pub async fn stop(&self, key: &str, grace: Option<Duration>, by: &str) -> Result<ExitRecord> {
-        let handle = self.handle(key).await?;
+    pub async fn stop(&self, grace: Option<Duration>, by: &str) -> Result<ExitRecord> {
+        let handle = self.entry().await?;
         let grace = grace.unwrap_or_else(|| self.grace(&handle));
         self.end(&handle, grace, Reason::Stopped, by).await
     }
 
     /// Ends a session at once.
-    pub async fn kill(&self, key: &str, by: &str) -> Result<ExitRecord> {
-        let handle = self.handle(key).await?;
+    pub async fn kill(&self, by: &str) -> Result<ExitRecord> {
+        let handle = self.entry().await?;
         self.end(&handle, Duration::ZERO, Reason::Killed, by).await
     }
 
     /// Waits until a session is over: restarts are not its end.
-    pub async fn wait(&self, key: &str) -> Result<ExitRecord> {
-        let handle = self.handle(key).await?;
+    pub async fn wait(&self) -> Result<ExitRecord> {
+        let handle = self.entry().await?;
         let mut watch = handle.watch();
         loop {
             let session = watch.borrow_and_update().clone();
@@ -44,7 +44,7 @@ impl Engine {
             }
             tokio::select! {
                 changed = watch.changed() => drop(changed),
-                () = self.shared.closed() => {
+                () = self.engine.shared.closed() => {
                     return Err(Failure::new(Code::Unreachable, "the engine is closing; the session goes on"));
                 }
             }
@@ -52,29 +52,18 @@ impl Engine {
     }
 
     /// Ends a session if it runs and starts it again: same id and name, next run, its log goes on.
-    pub async fn restart(&self, key: &str, grace: Option<Duration>, by: &str) -> Result<Arc<Session>> {
-        self.restart_as(key, grace, by, false).await
+    pub async fn restart(&self, grace: Option<Duration>, by: &str) -> Result<Arc<Session>> {
+        self.restart_as(grace, by, false).await
     }
 
     /// The same, and what the paths of the host mean that the session was given is decided anew. Only for somebody who is
     /// outside of all sessions.
-    pub async fn restart_repinned(
-        &self,
-        key: &str,
-        grace: Option<Duration>,
-        by: &str,
-    ) -> Result<Arc<Session>> {
-        self.restart_as(key, grace, by, true).await
+    pub async fn restart_repinned(&self, grace: Option<Duration>, by: &str) -> Result<Arc<Session>> {
+        self.restart_as(grace, by, true).await
     }
 
-    async fn restart_as(
-        &self,
-        key: &str,
-        grace: Option<Duration>,
-        by: &str,
-        repin: bool,
-    ) -> Result<Arc<Session>> {
-        let mut handle = self.handle(key).await?;
+    async fn restart_as(&self, grace: Option<Duration>, by: &str, repin: bool) -> Result<Arc<Session>> {
+        let mut handle = self.entry().await?;
         let grace = grace.unwrap_or_else(|| self.grace(&handle));
         if !repin && !handle.is_over() {
             self.check_pins(&handle).await?;
@@ -84,14 +73,14 @@ impl Engine {
             let restarter = RestartRequest { reply, repin };
             let session = handle.session();
             if session.state.is_over() {
-                handle = self.shared.registry.canonical(&handle);
+                handle = self.engine.shared.registry.canonical(&handle);
                 let ended = over(&session)?;
                 let launching = RunStart::Again { ended, restarters: vec![restarter] };
-                if !task::spawn(&self.shared, &handle, Phase::StartRun(Box::new(launching)), 0) {
+                if !task::spawn(&self.engine.shared, &handle, Phase::StartRun(Box::new(launching)), 0) {
                     handle.wait_for_task_end().await;
                     continue;
                 }
-                self.shared.registry.revived(&handle.id);
+                self.engine.shared.registry.revived(&handle.id);
             } else {
                 let stop = StopRequest {
                     grace,
@@ -120,7 +109,7 @@ impl Engine {
         }
         let name = handle.session().name.clone();
         let what = format!("what {name} was given of this host");
-        self.shared.beside.look(&what, move || check_pins(&name, &pins)).await?
+        self.engine.shared.beside.look(&what, move || check_pins(&name, &pins)).await?
     }
 
     pub(crate) async fn end(
@@ -148,7 +137,11 @@ impl Engine {
     }
 
     fn grace(&self, handle: &Handle) -> Duration {
-        handle.ticket().spec.grace.map_or(self.shared.timeouts.grace, |grace| Duration::from_millis(grace.0))
+        handle
+            .ticket()
+            .spec
+            .grace
+            .map_or(self.engine.shared.timeouts.grace, |grace| Duration::from_millis(grace.0))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use wharf_model::{Code, Event, Failure, SessionId, State};
+use wharf_model::{Code, Event, Failure, State};
 
 use crate::Result;
 use crate::instance::engine::Engine;
@@ -17,6 +17,7 @@ use crate::observe::observed::Observed;
 use crate::observe::profiles::load_profiles;
 use crate::session::handle::Handle;
 use crate::session::requests::{AgentEvent, ObserverRequest};
+use crate::session::session_handle::SessionHandle;
 
 /// The source of an event that a hook told.
 const HOOK: &str = "hook";
@@ -96,11 +97,11 @@ pub struct AgentSummary {
 }
 
 /// What is told of a session, and to whom.
-impl Engine {
+impl SessionHandle {
     /// The events of a session after a number.
-    pub async fn events(&self, key: &str, after: u64) -> Result<EventStream> {
-        let handle = self.handle(key).await?;
-        let observed = self.shared.observed(&handle);
+    pub async fn events(&self, after: u64) -> Result<EventStream> {
+        let handle = self.entry().await?;
+        let observed = self.engine.shared.observed(&handle);
         observed.ensure_first_and_last_event(&handle);
         let last = observed.events.last()?;
         // Whoever has all of them already need not read any again.
@@ -111,16 +112,16 @@ impl Engine {
 
     /// The events of a session from now on.
     pub(crate) fn new_events(&self, handle: &Arc<Handle>) -> Result<EventStream> {
-        let observed = self.shared.observed(handle);
+        let observed = self.engine.shared.observed(handle);
         let last = observed.events.last()?;
         let (after, reader) = (*last.borrow(), observed.events.reader_at_end()?);
         Ok(EventStream { handle: Arc::clone(handle), observed, last, after, reader, ready: VecDeque::new() })
     }
 
     /// Takes an event that a session's own programs tell. Kinds that are known move its state; all are kept.
-    pub async fn tell(&self, id: &SessionId, source: &str, kind: &str, data: Value) -> Result<Event> {
-        let handle = self.handle(id.as_str()).await?;
-        let observed = self.shared.observed(&handle);
+    pub async fn tell(&self, source: &str, kind: &str, data: Value) -> Result<Event> {
+        let handle = self.entry().await?;
+        let observed = self.engine.shared.observed(&handle);
         observed.ensure_first_and_last_event(&handle);
         if kind.is_empty() || kind.len() > 200 {
             return Err(Failure::new(Code::Invalid, "an event has a kind of at most 200 bytes"));
@@ -140,13 +141,14 @@ impl Engine {
     }
 
     /// Takes what an agent's hook says: the profile translates it.
-    pub async fn hook(&self, id: &SessionId, agent: Option<&str>, payload: Value) -> Result<()> {
-        let handle = self.handle(id.as_str()).await?;
-        let observed = self.shared.observed(&handle);
+    pub async fn hook(&self, agent: Option<&str>, payload: Value) -> Result<()> {
+        let handle = self.entry().await?;
+        let observed = self.engine.shared.observed(&handle);
         observed.ensure_first_and_last_event(&handle);
         let profile = match agent {
             Some(name) if name != observed.profile().name => {
-                load_profiles(&self.shared.home, handle.ticket().spec.project.as_deref())?.named(name)?
+                load_profiles(&self.engine.shared.home, handle.ticket().spec.project.as_deref())?
+                    .named(name)?
             }
             _ => Arc::clone(&observed.profile()),
         };
@@ -164,7 +166,7 @@ impl Engine {
         state: Option<State>,
         data: Value,
     ) -> Result<Event> {
-        let observed = self.shared.observed(handle);
+        let observed = self.engine.shared.observed(handle);
         let prompt = (kind == "turn.started").then(|| data.get("prompt").and_then(Value::as_str)).flatten();
         let prompt = prompt.map(|prompt| (now(), prompt.to_owned()));
         let by_hook = source == HOOK;
@@ -173,13 +175,15 @@ impl Engine {
             let evidence = format!("{source} told {kind} (event {})", event.seq);
             let told = AgentEvent { kind: kind.to_owned(), state, evidence, prompt, by_hook };
             // A flood waits for the observer, and holds up only those who tell it.
-            if !observed.ask_observer(&self.shared, handle, ObserverRequest::Told(told)).await {
+            if !observed.ask_observer(&self.engine.shared, handle, ObserverRequest::Told(told)).await {
                 tracing::warn!(session = %handle.id, kind, "what was told does not move the state: nobody looks in time");
             }
         }
         Ok(event)
     }
+}
 
+impl Engine {
     /// The patterns of a profile that are switched off for sessions that live.
     fn switched_off(&self, profile: &str) -> Vec<String> {
         let mut all = Vec::new();

@@ -9,10 +9,10 @@ use wharf_screen::{Format, What};
 
 use crate::Result;
 use crate::deliver::typing::Typist;
-use crate::instance::engine::Engine;
 use crate::observe::view::{ScreenChanges, View};
 use crate::session::handle::Handle;
 use crate::session::requests::ObserverRequest;
+use crate::session::session_handle::SessionHandle;
 
 /// How long `show` waits for a first sight of a session that nobody attended until then.
 const GLANCE_TIMEOUT: Duration = Duration::from_millis(400);
@@ -27,13 +27,13 @@ pub struct Met {
 }
 
 /// What is seen of a session.
-impl Engine {
+impl SessionHandle {
     /// A session with its state as it is now: one that nobody attends is looked at first.
-    pub async fn glance(&self, key: &str) -> Result<Arc<Session>> {
-        let handle = self.handle(key).await?;
+    pub async fn glance(&self) -> Result<Arc<Session>> {
+        let handle = self.entry().await?;
         if handle.session().tty && !handle.is_over() && handle.links().connection.is_some() {
-            let observed = self.shared.observed(&handle);
-            let mut typist = Typist::new(&self.shared, &handle, &observed);
+            let observed = self.engine.shared.observed(&handle);
+            let mut typist = Typist::new(&self.engine.shared, &handle, &observed);
             let deadline = std::time::Instant::now() + GLANCE_TIMEOUT;
             let judged = |seen: &crate::observe::seen::Seen| {
                 seen.still.elapsed() >= GLANCE_TIMEOUT || seen.is_judged() && seen.settled
@@ -50,8 +50,8 @@ impl Engine {
     }
 
     /// The screen, its last lines or everything, as text.
-    pub async fn capture(&self, key: &str, what: What, format: Format) -> Result<String> {
-        let handle = self.handle(key).await?;
+    pub async fn capture(&self, what: What, format: Format) -> Result<String> {
+        let handle = self.entry().await?;
         if what == What::Screen && !handle.is_over() {
             return self.request(&handle, |reply| ObserverRequest::Capture(what, format, reply)).await;
         }
@@ -60,8 +60,8 @@ impl Engine {
     }
 
     /// What changed on the screen since a cursor of an earlier call; all of it without one.
-    pub async fn screen_since(&self, key: &str, cursor: Option<&str>) -> Result<ScreenChanges> {
-        let handle = self.handle(key).await?;
+    pub async fn screen_since(&self, cursor: Option<&str>) -> Result<ScreenChanges> {
+        let handle = self.entry().await?;
         let cursor = cursor.map(str::to_owned);
         if handle.is_over() {
             let mut view = self.everything(&handle).await?;
@@ -71,17 +71,17 @@ impl Engine {
     }
 
     /// Waits for a change of the screen, at most this long, and returns what changed.
-    pub async fn screen_change(&self, key: &str, cursor: &str, within: Duration) -> Result<ScreenChanges> {
-        let handle = self.handle(key).await?;
+    pub async fn screen_change(&self, cursor: &str, within: Duration) -> Result<ScreenChanges> {
+        let handle = self.entry().await?;
         if handle.is_over() {
-            return self.screen_since(key, Some(cursor)).await;
+            return self.screen_since(Some(cursor)).await;
         }
-        let observed = self.shared.observed(&handle);
-        let mut typist = Typist::new(&self.shared, &handle, &observed);
+        let observed = self.engine.shared.observed(&handle);
+        let mut typist = Typist::new(&self.engine.shared, &handle, &observed);
         let deadline = std::time::Instant::now() + within;
         loop {
             let before = typist.look().await?.generation;
-            let changes = self.screen_since(key, Some(cursor)).await?;
+            let changes = self.screen_since(Some(cursor)).await?;
             if changes.whole || !changes.rows.is_empty() || !changes.scrolled.is_empty() {
                 return Ok(changes);
             }
@@ -95,8 +95,8 @@ impl Engine {
     }
 
     /// What paints the session on a terminal of its size, and where in the log to go on from.
-    pub async fn repaint(&self, key: &str) -> Result<(Vec<u8>, Offset)> {
-        let handle = self.handle(key).await?;
+    pub async fn repaint(&self) -> Result<(Vec<u8>, Offset)> {
+        let handle = self.entry().await?;
         if handle.is_over() {
             let view = self.everything(&handle).await?;
             return Ok((view.screen.repaint(), view.offset));
@@ -105,10 +105,10 @@ impl Engine {
     }
 
     /// What every source says of the state, and which rule decided.
-    pub async fn explain(&self, key: &str) -> Result<Explanation> {
-        let handle = self.handle(key).await?;
+    pub async fn explain(&self) -> Result<Explanation> {
+        let handle = self.entry().await?;
         let session = handle.session();
-        let observed = self.shared.observed(&handle);
+        let observed = self.engine.shared.observed(&handle);
         let profile = observed.profile().name.clone();
         if session.state.is_over() {
             let evidence = session.exit.as_ref().map_or_else(String::new, |exit| format!("{exit:?}"));
@@ -118,33 +118,34 @@ impl Engine {
             let (claims, switched_off) = (Vec::new(), Vec::new());
             return Ok(Explanation { report, decided, claims, profile, composer: None, switched_off });
         }
-        let mut typist = Typist::new(&self.shared, &handle, &observed);
+        let mut typist = Typist::new(&self.engine.shared, &handle, &observed);
         let explanation = typist.look().await?.explain(&profile);
         let switched_off = observed.budget().switched_off(&observed.profile());
         Ok(Explanation { switched_off, ..explanation })
     }
 
     /// Waits for a state, an end, a line on the screen or an event.
-    pub async fn until(&self, key: &str, until: Until, within: Option<Duration>) -> Result<Met> {
-        let wait = self.met(key, &until);
+    pub async fn until(&self, until: Until, within: Option<Duration>) -> Result<Met> {
+        let wait = self.met(&until);
         let Some(within) = within else { return wait.await };
         tokio::time::timeout(within, wait).await.unwrap_or_else(|_| {
-            Err(Failure::new(Code::Timeout, format!("{key} was not at {until} within {within:?}"))
-                .hint(format!("`wharf explain {key}` says what it is doing")))
+            let name = self.called();
+            Err(Failure::new(Code::Timeout, format!("{name} was not at {until} within {within:?}"))
+                .hint(format!("`wharf explain {name}` says what it is doing")))
         })
     }
 
-    async fn met(&self, key: &str, until: &Until) -> Result<Met> {
-        let handle = self.handle(key).await?;
+    async fn met(&self, until: &Until) -> Result<Met> {
+        let handle = self.entry().await?;
         let met = |evidence: String| Met { session: handle.session(), evidence };
         match until {
             Until::Exit => {
-                let exit = self.wait(key).await?;
+                let exit = self.wait().await?;
                 Ok(met(format!("it ended: {:?}", exit.reason).to_lowercase()))
             }
             Until::State(state) => {
-                let observed = self.shared.observed(&handle);
-                let mut typist = Typist::new(&self.shared, &handle, &observed);
+                let observed = self.engine.shared.observed(&handle);
+                let mut typist = Typist::new(&self.engine.shared, &handle, &observed);
                 // What was seen last stands after the end, and is no state that the session has.
                 let is_so =
                     |seen: &crate::observe::seen::Seen| !handle.is_over() && seen.report.state == *state;
@@ -156,8 +157,8 @@ impl Engine {
                 let wrong = |error| Failure::new(Code::Invalid, format!("the expression is wrong: {error}"));
                 let pattern = wharf_agents::Pattern::new(pattern).map_err(wrong)?;
                 let budget = wharf_agents::Budget::default();
-                let observed = self.shared.observed(&handle);
-                let mut typist = Typist::new(&self.shared, &handle, &observed);
+                let observed = self.engine.shared.observed(&handle);
+                let mut typist = Typist::new(&self.engine.shared, &handle, &observed);
                 let found = |seen: &crate::observe::seen::Seen| {
                     budget.look(|| seen.rows.iter().find(|row| pattern.is_match(row)).cloned())
                 };
@@ -185,12 +186,12 @@ impl Engine {
         handle: &Arc<Handle>,
         ask: impl FnOnce(oneshot::Sender<T>) -> ObserverRequest,
     ) -> Result<T> {
-        let observed = self.shared.observed(handle);
-        let _awake = observed.follow(&self.shared, handle);
+        let observed = self.engine.shared.observed(handle);
+        let _awake = observed.follow(&self.engine.shared, handle);
         let (reply, answer) = oneshot::channel();
-        let within = self.shared.timeouts.call;
+        let within = self.engine.shared.timeouts.call;
         let asked = async {
-            observed.ask_observer(&self.shared, handle, ask(reply)).await.then_some(())?;
+            observed.ask_observer(&self.engine.shared, handle, ask(reply)).await.then_some(())?;
             answer.await.ok()
         };
         let name = || handle.session().name.clone();
@@ -208,11 +209,12 @@ impl Engine {
     /// The screen with all of the log above it.
     async fn everything(&self, handle: &Arc<Handle>) -> Result<View> {
         let session = handle.session();
-        let (dir, size, pipes) = (self.shared.home.session(&handle.id), session.size, !session.tty);
+        let (dir, size, pipes) = (self.engine.shared.home.session(&handle.id), session.size, !session.tty);
         // One at a time of each session, whoever asks and however often: a log may take long, and what was begun is ended.
-        let turn = Arc::clone(&self.shared.observed(handle).whole_reads).acquire_owned().await;
+        let turn = Arc::clone(&self.engine.shared.observed(handle).whole_reads).acquire_owned().await;
         let turn = turn.map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
         let built = self
+            .engine
             .shared
             .tasks
             .spawn_blocking(move || {

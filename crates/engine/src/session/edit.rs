@@ -6,7 +6,6 @@ use tokio::sync::oneshot;
 use wharf_model::{Change, Code, Failure, Home, Name, Session, Text, Ticket};
 
 use crate::Result;
-use crate::instance::engine::Engine;
 use crate::instance::registry::taken;
 use crate::instance::shared::without_start_data;
 use crate::instance::{disk, lookup};
@@ -14,42 +13,43 @@ use crate::launch::{backend_launch, validate};
 use crate::lifecycle::stop::send;
 use crate::session::handle::Handle;
 use crate::session::requests::Command;
+use crate::session::session_handle::SessionHandle;
 
 /// What is changed of a session without touching its command.
-impl Engine {
+impl SessionHandle {
     /// Gives a session another name, in the group that it is in. At every moment it is found by one of the two.
-    pub async fn rename(&self, key: &str, name: Name) -> Result<Arc<Session>> {
-        let handle = self.handle(key).await?;
+    pub async fn rename(&self, name: Name) -> Result<Arc<Session>> {
+        let handle = self.entry().await?;
         let old = handle.session().name.clone();
         if old == name {
             return Ok(handle.session());
         }
-        let name = self.shared.requalify(name, handle.session().group.as_ref()).await?;
+        let name = self.engine.shared.requalify(name, handle.session().group.as_ref()).await?;
         if old == name {
             return Ok(handle.session());
         }
-        let displaced = self.shared.registry.reserve(&name, &handle.id)?;
+        let displaced = self.engine.shared.registry.reserve(&name, &handle.id)?;
         let renamed = self.rename_on_disk(&handle, &name).await;
         if let Err(failure) = renamed {
-            self.shared.registry.release(&name, &handle.id);
+            self.engine.shared.registry.release(&name, &handle.id);
             if let Some(old) = displaced {
                 // It goes back to whom it belonged, where that one is still known.
-                let _ = self.shared.registry.reserve(&name, &old);
+                let _ = self.engine.shared.registry.reserve(&name, &old);
             }
             return Err(failure);
         }
-        self.shared.registry.release(&old, &handle.id);
-        disk::free_link(&self.shared.home, &old, &handle.id);
-        self.shared.update(&handle, |session| session.name = name);
+        self.engine.shared.registry.release(&old, &handle.id);
+        disk::free_link(&self.engine.shared.home, &old, &handle.id);
+        self.engine.shared.update(&handle, |session| session.name = name);
         self.remember(&handle).await;
         Ok(handle.session())
     }
 
     async fn rename_on_disk(&self, handle: &Arc<Handle>, name: &Name) -> Result<()> {
-        let home = &self.shared.home;
+        let home = &self.engine.shared.home;
         if !disk::claim_link(home, name, &handle.id)? {
             let owner = disk::linked(home, name).ok_or_else(|| taken(name))?;
-            if !self.is_past(&owner).await? {
+            if !self.engine.is_past(&owner).await? {
                 return Err(taken(name));
             }
             disk::point_link(home, name, &handle.id)?;
@@ -65,20 +65,20 @@ impl Engine {
     }
 
     /// The variables that a command which starts in the session now would get.
-    pub async fn env(&self, key: &str) -> Result<Vec<(Text, Text)>> {
-        let handle = self.handle(key).await?;
+    pub async fn env(&self) -> Result<Vec<(Text, Text)>> {
+        let handle = self.entry().await?;
         let ticket = self.ticket_of(&handle)?;
-        let env = self.shared.variables(&ticket).await?;
-        if !self.shared.needs_environment(&ticket.spec) {
+        let env = self.engine.shared.variables(&ticket).await?;
+        if !self.engine.shared.needs_environment(&ticket.spec) {
             return Ok(env);
         }
-        let home = self.shared.home.session(&ticket.id);
-        Ok(self.shared.apply_environments(backend_launch::of(ticket, home, env)).await?.env)
+        let home = self.engine.shared.home.session(&ticket.id);
+        Ok(self.engine.shared.apply_environments(backend_launch::of(ticket, home, env)).await?.env)
     }
 
     /// Changes the variables of what starts later in the session: a further command, the next run.
-    pub async fn set_env(&self, key: &str, set: Vec<(Text, Text)>, unset: Vec<Text>) -> Result<()> {
-        let handle = self.handle(key).await?;
+    pub async fn set_env(&self, set: Vec<(Text, Text)>, unset: Vec<Text>) -> Result<()> {
+        let handle = self.entry().await?;
         for (name, value) in &set {
             validate::variable(name, value)?;
         }
@@ -95,8 +95,8 @@ impl Engine {
     }
 
     /// Copies a session's output to a file as it comes, from the log's start or from now on; `None` ends that.
-    pub async fn pipe(&self, key: &str, file: Option<Text>, from_start: bool) -> Result<()> {
-        let handle = self.handle(key).await?;
+    pub async fn pipe(&self, file: Option<Text>, from_start: bool) -> Result<()> {
+        let handle = self.entry().await?;
         for _ in 0..4 {
             if handle.is_over() {
                 let name = &handle.session().name;
@@ -116,7 +116,7 @@ impl Engine {
 
     /// The whole ticket, with what is not kept in memory.
     pub(crate) fn ticket_of(&self, handle: &Handle) -> Result<Ticket> {
-        let found = disk::ticket(&self.shared.home.session(&handle.id))?;
+        let found = disk::ticket(&self.engine.shared.home.session(&handle.id))?;
         found.ok_or_else(|| lookup::no_ticket(&handle.session().name))
     }
 
@@ -125,7 +125,7 @@ impl Engine {
         let _disk = handle.disk();
         let mut ticket = self.ticket_of(handle)?;
         change(&mut ticket);
-        disk::write_json(&self.shared.home.session(&handle.id).join(Home::TICKET), &ticket)?;
+        disk::write_json(&self.engine.shared.home.session(&handle.id).join(Home::TICKET), &ticket)?;
         handle.links().ticket = Arc::new(without_start_data(ticket));
         Ok(())
     }
@@ -133,7 +133,7 @@ impl Engine {
     /// Writes a session's row again without what only its task knows.
     async fn remember(&self, handle: &Handle) {
         // A history that cannot be read takes nothing back: what was asked for is done, and on disk.
-        let row = self.row(&handle.id).await.ok().flatten();
-        self.shared.remember(handle, row.map_or(0, |row| row.attempts));
+        let row = self.engine.row(&handle.id).await.ok().flatten();
+        self.engine.shared.remember(handle, row.map_or(0, |row| row.attempts));
     }
 }

@@ -3,12 +3,12 @@
 use wharf_model::{Code, Failure, Published};
 
 use crate::Result;
-use crate::instance::engine::Engine;
+use crate::session::session_handle::SessionHandle;
 
-impl Engine {
+impl SessionHandle {
     /// The ports of a session, and where each is reached from the host.
-    pub async fn published(&self, key: &str) -> Result<Vec<Published>> {
-        let handle = self.handle(key).await?;
+    pub async fn published(&self) -> Result<Vec<Published>> {
+        let handle = self.entry().await?;
         let (session, ticket) = (handle.session(), handle.ticket());
         if session.state.is_over() {
             let message = format!("session {} has ended, and its ports are free again", session.name);
@@ -16,7 +16,7 @@ impl Engine {
                 .hint(format!("`wharf restart {}` starts it again", session.name)));
         }
         let reserved = session.ports.iter().filter(|port| port.number != 0);
-        let Some(publisher) = self.shared.backend(&ticket.backend)?.publisher() else {
+        let Some(publisher) = self.engine.shared.backend(&ticket.backend)?.publisher() else {
             // A session of this host has this host's ports.
             return Ok(reserved
                 .map(|port| Published {
@@ -28,7 +28,7 @@ impl Engine {
                 })
                 .collect());
         };
-        let mut published = self.within(key, publisher.published(&ticket)).await?;
+        let mut published = self.within(publisher.published(&ticket)).await?;
         for port in reserved {
             for found in published.iter_mut().filter(|found| found.inside == port.number) {
                 found.variable = Some(port.variable.clone());

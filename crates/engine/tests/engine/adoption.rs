@@ -17,7 +17,7 @@ async fn another_engine_finds_everything_again() {
     let ended = engine.start(named("ended", &["fake:sleep"])).await.unwrap();
     let lost = engine.start(named("lost", &["fake:sleep"])).await.unwrap();
     engine.start(named("before", &["fake:exit", "4"])).await.unwrap();
-    engine.wait("before").await.unwrap();
+    engine.session("before").await.unwrap().wait().await.unwrap();
     engine.close().await;
     drop(engine);
     // While nobody looks, one ends and one is lost.
@@ -28,13 +28,13 @@ async fn another_engine_finds_everything_again() {
     let engine = place.open().await;
     let again = engine.find("alive").await.unwrap();
     assert_eq!((again.state, &again.id, again.pid), (State::Running, &alive.id, alive.pid));
-    engine.write("alive", b"still here\n", Duration::from_secs(1)).await.unwrap();
+    engine.session("alive").await.unwrap().write(b"still here\n", Duration::from_secs(1)).await.unwrap();
     assert_eq!(output(&engine, "alive").await, "still here\n");
     assert!(place.home().name(&alive.name).exists(), "the name's link was made again");
     assert_eq!(engine.find("ended").await.unwrap().exit.as_ref().unwrap().code, Some(5));
     let lost = engine.find("lost").await.unwrap();
     assert_eq!((lost.state, lost.exit.as_ref().unwrap().reason), (State::Lost, Reason::Lost));
-    assert_eq!(engine.wait("lost").await.unwrap().reason, Reason::Lost);
+    assert_eq!(engine.session("lost").await.unwrap().wait().await.unwrap().reason, Reason::Lost);
     assert_eq!(engine.find("before").await.unwrap().exit.as_ref().unwrap().code, Some(4));
     assert_eq!(engine.list(&Filter::default()).len(), 4);
     assert_eq!(place.fake.starts(), 4, "nothing was started a second time");
@@ -58,7 +58,7 @@ async fn a_store_that_cannot_be_read_is_kept_and_built_anew() {
     let engine = place.open().await;
     engine.start(named("alive", &["fake:sleep"])).await.unwrap();
     engine.start(named("ended", &["fake:exit", "6"])).await.unwrap();
-    engine.wait("ended").await.unwrap();
+    engine.session("ended").await.unwrap().wait().await.unwrap();
     engine.close().await;
     drop(engine);
     std::fs::write(place.home().store(), vec![7; 8192]).unwrap();
@@ -150,7 +150,7 @@ async fn everything_on_disk_is_the_users_alone() {
     let place = Place::new();
     let engine = place.open().await;
     engine.start(named("a", &["fake:sleep"])).await.unwrap();
-    engine.rename("a", "b".parse().unwrap()).await.unwrap();
+    engine.session("a").await.unwrap().rename("b".parse().unwrap()).await.unwrap();
     engine.close().await;
     let home = place.home();
     for dir in [home.state().to_owned(), home.sessions(), home.names()] {

@@ -21,7 +21,7 @@ async fn a_session_starts_when_another_has_ended() {
     assert_eq!(second.state, State::Starting);
     until(&engine, "second", |session| session.detail.as_deref() == Some("waits for first to end")).await;
     assert_eq!(
-        engine.write("second", b"x", Duration::from_secs(1)).await.unwrap_err().code,
+        engine.session("second").await.unwrap().write(b"x", Duration::from_secs(1)).await.unwrap_err().code,
         Code::NotStarted
     );
     assert_eq!(place.fake.starts(), 1);
@@ -37,7 +37,7 @@ async fn a_session_that_waits_for_success_fails_with_it() {
     let first = engine.start(named("first", &["fake:sleep"])).await.unwrap();
     let second = engine.start(waits("second", "first:success")).await.unwrap();
     place.fake.exit(&first.id, 1);
-    let exit = engine.wait("second").await.unwrap();
+    let exit = engine.session("second").await.unwrap().wait().await.unwrap();
     assert_eq!((exit.reason, exit.shell_code()), (Reason::Failed, 125));
     let third = engine.start(named("third", &["fake:exit", "0"])).await.unwrap();
     engine.start(waits("fourth", "third:success")).await.unwrap();
@@ -64,7 +64,7 @@ async fn a_wait_goes_on_in_another_engine_and_can_be_stopped() {
     drop(engine);
     let engine = place.open().await;
     assert_eq!(engine.find("second").await.unwrap().state, State::Starting);
-    let exit = engine.stop("third", None, "the test").await.unwrap();
+    let exit = engine.session("third").await.unwrap().stop(None, "the test").await.unwrap();
     assert_eq!((exit.reason, exit.by.as_deref()), (Reason::Stopped, Some("the test")));
     place.fake.exit(&first.id, 0);
     state(&engine, "second", State::Running).await;

@@ -25,11 +25,11 @@ async fn no_task_of_an_engine_lives_after_its_close() {
     let engine = Engine::open(config).await.unwrap();
     engine.start(named("a", &["fake:echo"])).await.unwrap();
     let copy = place.dir.path().join("copy");
-    engine.pipe("a", Some(copy.as_path().into()), true).await.unwrap();
-    let output = engine.output("a", Offset(0), true).await.unwrap();
+    engine.session("a").await.unwrap().pipe(Some(copy.as_path().into()), true).await.unwrap();
+    let output = engine.session("a").await.unwrap().output(Offset(0), true).await.unwrap();
     // A message that is typed and never taken, and a probe that nobody waits for any more.
     place.faults.inject(Op::Write, Fault::Hang, Times::Always);
-    engine.send("a", "hello".to_owned(), Manner::default()).await.unwrap();
+    engine.session("a").await.unwrap().send("hello", Manner::default()).await.unwrap();
     place.faults.called(Op::Write, 1).await;
     place.faults.inject(Op::Probe, Fault::Hang, Times::Always);
     let probes = tokio::spawn({

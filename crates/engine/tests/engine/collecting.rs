@@ -19,7 +19,7 @@ async fn only_what_is_over_and_old_is_collected() {
     let engine = place.open().await;
     engine.start(named("live", &["fake:sleep"])).await.unwrap();
     let ended = engine.start(named("ended", &["fake:exit", "0"])).await.unwrap();
-    engine.wait("ended").await.unwrap();
+    engine.session("ended").await.unwrap().wait().await.unwrap();
     assert!(engine.gc(false, None).await.unwrap().is_empty());
     assert!(engine.gc(false, Some(Millis(1))).await.unwrap().is_empty());
     let dry = engine.gc(true, Some(later())).await.unwrap();
@@ -39,7 +39,7 @@ async fn what_cannot_be_asked_about_is_kept() {
     let place = Place::new();
     let engine = place.open().await;
     let ended = engine.start(named("ended", &["fake:exit", "0"])).await.unwrap();
-    engine.wait("ended").await.unwrap();
+    engine.session("ended").await.unwrap().wait().await.unwrap();
     place.faults.inject(
         Op::Sweep,
         Fault::Fail(Failure::new(Code::Unreachable, "cannot tell")),
@@ -48,7 +48,10 @@ async fn what_cannot_be_asked_about_is_kept() {
     let items = engine.gc(false, Some(later())).await.unwrap();
     assert!(items.iter().all(|item| item.what == "kept" && item.why == "cannot tell"), "{items:?}");
     assert!(place.home().session(&ended.id).exists());
-    assert_eq!(engine.remove("ended", false).await.unwrap_err().code, Code::Unreachable);
+    assert_eq!(
+        engine.session("ended").await.unwrap().remove(false).await.unwrap_err().code,
+        Code::Unreachable
+    );
     assert!(engine.find("ended").await.is_ok());
     engine.close().await;
 }

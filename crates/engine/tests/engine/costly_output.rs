@@ -17,7 +17,7 @@ async fn output_that_changes_every_cell_takes_nobody_elses_turn() {
     spec.size = Size { cols: 512, rows: 512 };
     engine.start(spec).await.unwrap();
     // Somebody looks, so that its output is followed.
-    engine.capture("a", What::Screen, Format::Plain).await.unwrap();
+    engine.session("a").await.unwrap().capture(What::Screen, Format::Plain).await.unwrap();
     let over = Arc::new(AtomicBool::new(false));
     let others = tokio::spawn({
         let over = Arc::clone(&over);
@@ -33,14 +33,22 @@ async fn output_that_changes_every_cell_takes_nobody_elses_turn() {
     });
     let begun = Instant::now();
     // Each of them fills the screen.
-    engine.write("a", &b"\x1b#8".repeat(400), Duration::from_secs(60)).await.unwrap();
-    while !engine.capture("a", What::Screen, Format::Plain).await.unwrap().starts_with("EEEE") {
+    engine.session("a").await.unwrap().write(&b"\x1b#8".repeat(400), Duration::from_secs(60)).await.unwrap();
+    while !engine
+        .session("a")
+        .await
+        .unwrap()
+        .capture(What::Screen, Format::Plain)
+        .await
+        .unwrap()
+        .starts_with("EEEE")
+    {
         tokio::task::yield_now().await;
     }
     let took = begun.elapsed();
     over.store(true, Ordering::Relaxed);
     let longest = others.await.unwrap();
     assert!(longest < took / 4, "others waited {longest:?} of {took:?}");
-    engine.stop("a", None, "x").await.unwrap();
+    engine.session("a").await.unwrap().stop(None, "x").await.unwrap();
     engine.close().await;
 }

@@ -14,9 +14,12 @@ async fn a_live_session_gets_another_name() {
     let engine = place.open().await;
     let a = engine.start(named("a", &["fake:echo"])).await.unwrap();
     engine.start(named("b", &["fake:sleep"])).await.unwrap();
-    assert_eq!(engine.rename("a", "b".parse().unwrap()).await.unwrap_err().code, Code::NameTaken);
+    assert_eq!(
+        engine.session("a").await.unwrap().rename("b".parse().unwrap()).await.unwrap_err().code,
+        Code::NameTaken
+    );
     assert_eq!(engine.find("a").await.unwrap().id, a.id);
-    let renamed = engine.rename("a", "c".parse().unwrap()).await.unwrap();
+    let renamed = engine.session("a").await.unwrap().rename("c".parse().unwrap()).await.unwrap();
     assert_eq!((renamed.id.clone(), renamed.name.as_str()), (a.id.clone(), "c"));
     assert_eq!(engine.find("a").await.unwrap_err().code, Code::NotFound);
     assert!(std::fs::read_link(place.home().names().join("c")).unwrap().ends_with(a.id.as_str()));
@@ -28,7 +31,7 @@ async fn a_live_session_gets_another_name() {
     drop(engine);
     let engine = place.open().await;
     assert_eq!(engine.find("c").await.unwrap().id, a.id);
-    assert_eq!(engine.restart("c", None, "x").await.unwrap().name.as_str(), "c");
+    assert_eq!(engine.session("c").await.unwrap().restart(None, "x").await.unwrap().name.as_str(), "c");
     engine.close().await;
 }
 
@@ -42,16 +45,29 @@ async fn variables_change_for_what_starts_later() {
         wharf_model::Change::Set("GONE".into(), "1".into()),
     ];
     let a = engine.start(spec).await.unwrap();
-    engine.set_env("a", vec![("NEW".into(), "$(x)\n".into())], vec!["GONE".into()]).await.unwrap();
-    let vars = engine.env("a").await.unwrap();
+    engine
+        .session("a")
+        .await
+        .unwrap()
+        .set_env(vec![("NEW".into(), "$(x)\n".into())], vec!["GONE".into()])
+        .await
+        .unwrap();
+    let vars = engine.session("a").await.unwrap().env().await.unwrap();
     assert!(vars.contains(&("KEEP".into(), "1".into())) && vars.contains(&("NEW".into(), "$(x)\n".into())));
     assert!(!vars.iter().any(|(name, _)| name.as_bytes() == b"GONE"));
     assert_eq!(
-        engine.set_env("a", vec![("A=B".into(), "".into())], vec![]).await.unwrap_err().code,
+        engine
+            .session("a")
+            .await
+            .unwrap()
+            .set_env(vec![("A=B".into(), "".into())], vec![])
+            .await
+            .unwrap_err()
+            .code,
         Code::Invalid
     );
-    engine.restart("a", None, "x").await.unwrap();
-    assert_eq!(engine.env("a").await.unwrap().len(), vars.len());
+    engine.session("a").await.unwrap().restart(None, "x").await.unwrap();
+    assert_eq!(engine.session("a").await.unwrap().env().await.unwrap().len(), vars.len());
     assert_eq!(ticket(&place, &a.id).run, 2);
     engine.close().await;
 }
@@ -62,7 +78,7 @@ async fn a_snapshot_is_replaced_only_when_something_changed() {
     let engine = place.open().await;
     engine.start(named("a", &["fake:sleep"])).await.unwrap();
     let settled = crate::place::until(&engine, "a", |session| session.pid.is_some()).await;
-    engine.set_env("a", vec![("A".into(), "1".into())], vec![]).await.unwrap();
+    engine.session("a").await.unwrap().set_env(vec![("A".into(), "1".into())], vec![]).await.unwrap();
     let again = engine.find("a").await.unwrap();
     assert!(std::sync::Arc::ptr_eq(&settled, &again));
     engine.close().await;

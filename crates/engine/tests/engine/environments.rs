@@ -80,22 +80,22 @@ async fn a_launch_is_rewritten_and_the_session_says_so() {
     let place = Place::new();
     let (engine, _) = engine(&place, false).await;
     engine.start(dressed("a", &["fake:print", "word"])).await.unwrap();
-    engine.wait("a").await.unwrap();
+    engine.session("a").await.unwrap().wait().await.unwrap();
     assert_eq!(output(&engine, "a").await, "wrapped word\n");
     let session = engine.find("a").await.unwrap();
     assert_eq!(session.argv[1].lossy(), "word", "what was asked for stays what it is");
     assert_eq!(session.environment, ["prefix: in force"]);
-    let env = engine.env("a").await.unwrap();
+    let env = engine.session("a").await.unwrap().env().await.unwrap();
     assert!(env.iter().any(|(name, _)| name.as_bytes() == b"DRESSED"), "also for what is run beside it");
 
     // Each run anew, and never twice.
-    engine.restart("a", None, "the test").await.unwrap();
-    engine.wait("a").await.unwrap();
+    engine.session("a").await.unwrap().restart(None, "the test").await.unwrap();
+    engine.session("a").await.unwrap().wait().await.unwrap();
     assert_eq!(output(&engine, "a").await, "wrapped word\nwrapped word\n");
     assert_eq!(engine.find("a").await.unwrap().environment, ["prefix: in force"]);
 
     engine.start(named("b", &["fake:print", "word"])).await.unwrap();
-    engine.wait("b").await.unwrap();
+    engine.session("b").await.unwrap().wait().await.unwrap();
     assert_eq!(output(&engine, "b").await, "word\n");
     engine.close().await;
 }
@@ -119,7 +119,7 @@ async fn a_stop_ends_what_is_still_being_made_ready() {
         async move { engine.start(dressed("a", &["fake:sleep"])).await }
     });
     waiting.notified().await;
-    engine.stop("a", None, "the test").await.unwrap();
+    engine.session("a").await.unwrap().stop(None, "the test").await.unwrap();
     assert_eq!(start.await.unwrap().unwrap_err().code, Code::Cancelled);
     assert!(engine.list(&Filter::default()).is_empty());
     assert_eq!(std::fs::read_dir(place.home().sessions()).unwrap().count(), 0, "nothing is left");
@@ -152,9 +152,9 @@ async fn what_was_kept_for_a_session_goes_with_it() {
     let kept = Arc::default();
     let (engine, _) = remembering(&place, false, &kept).await;
     let session = engine.start(dressed("a", &["fake:print", "word"])).await.unwrap();
-    engine.wait("a").await.unwrap();
+    engine.session("a").await.unwrap().wait().await.unwrap();
     assert_eq!(kept.lock().unwrap().len(), 1, "{} can be started again", session.id);
-    engine.remove("a", false).await.unwrap();
+    engine.session("a").await.unwrap().remove(false).await.unwrap();
     assert_eq!(*kept.lock().unwrap(), []);
     // One that never came to be.
     engine.start(dressed("b", &["fake:missing"])).await.unwrap_err();

@@ -44,7 +44,7 @@ async fn ten_thousand_ended_sessions_slow_nothing() {
     let place = Place::new();
     let engine = place.open().await;
     let model = engine.start(named("model", &["fake:exit", "0"])).await.unwrap();
-    engine.wait("model").await.unwrap();
+    engine.session("model").await.unwrap().wait().await.unwrap();
     engine.close().await;
     drop(engine);
     let ticket = std::fs::read(place.home().session(&model.id).join(Home::TICKET)).unwrap();
@@ -80,9 +80,9 @@ async fn ten_thousand_ended_sessions_slow_nothing() {
     let old = engine.find("old-3").await.unwrap();
     assert_eq!((old.state, old.exit.as_ref().unwrap().code), (State::Exited, Some(0)));
     assert_eq!(engine.find(ended(4).id.as_str()).await.unwrap().name.as_str(), "old-4");
-    assert_eq!(engine.wait("old-5").await.unwrap().code, Some(0));
+    assert_eq!(engine.session("old-5").await.unwrap().wait().await.unwrap().code, Some(0));
     // And can be started again, or give up their names.
-    let again = engine.restart("old-6", None, "x").await.unwrap();
+    let again = engine.session("old-6").await.unwrap().restart(None, "x").await.unwrap();
     assert_eq!((again.run, again.id.clone()), (2, ended(6).id));
     let new = engine.start(named("old-7", &["fake:sleep"])).await.unwrap();
     assert_eq!(engine.find("old-7").await.unwrap().id, new.id);
@@ -95,7 +95,7 @@ async fn memory_holds_the_newest_thousand() {
     let engine = place.open().await;
     for number in 0..1_050 {
         engine.start(named(&format!("s-{number}"), &["fake:exit", "0"])).await.unwrap();
-        engine.wait(&format!("s-{number}")).await.unwrap();
+        engine.session(&format!("s-{number}")).await.unwrap().wait().await.unwrap();
     }
     assert_eq!(engine.list(&Filter::default()).len(), 1_000);
     assert_eq!(engine.find("s-0").await.unwrap().exit.as_ref().unwrap().code, Some(0));

@@ -19,22 +19,25 @@ async fn a_session_starts_is_listed_written_to_and_stopped() {
     assert_eq!(engine.list(&Filter::default()).len(), 1);
     assert_eq!(engine.live(), 1);
 
-    engine.write("a", b"hello\n", Duration::from_secs(1)).await.unwrap();
+    engine.session("a").await.unwrap().write(b"hello\n", Duration::from_secs(1)).await.unwrap();
     assert_eq!(place.fake.input(&session.id), b"hello\n");
     assert_eq!(output(&engine, "a").await, "hello\n");
-    engine.resize("a", Size { cols: 100, rows: 40 }).await.unwrap();
+    engine.session("a").await.unwrap().resize(Size { cols: 100, rows: 40 }).await.unwrap();
     crate::place::until(&engine, "a", |s| s.size.cols == 100).await;
-    assert!(engine.pending("a").await.unwrap().canonical);
-    assert_eq!(engine.stats("a").await.unwrap().log_end, Offset(6));
+    assert!(engine.session("a").await.unwrap().pending().await.unwrap().canonical);
+    assert_eq!(engine.session("a").await.unwrap().stats().await.unwrap().log_end, Offset(6));
 
-    let exit = engine.stop("a", None, "the test").await.unwrap();
+    let exit = engine.session("a").await.unwrap().stop(None, "the test").await.unwrap();
     assert_eq!((exit.reason, exit.by.as_deref()), (Reason::Stopped, Some("the test")));
     let session = engine.find("a").await.unwrap();
     assert_eq!((session.state, session.pid), (State::Exited, None));
     assert_eq!(session.exit, Some(exit.clone()));
     // Stopping what is over changes nothing.
-    assert_eq!(engine.stop("a", None, "again").await.unwrap(), exit);
-    assert_eq!(engine.write("a", b"x", Duration::from_secs(1)).await.unwrap_err().code, Code::Ended);
+    assert_eq!(engine.session("a").await.unwrap().stop(None, "again").await.unwrap(), exit);
+    assert_eq!(
+        engine.session("a").await.unwrap().write(b"x", Duration::from_secs(1)).await.unwrap_err().code,
+        Code::Ended
+    );
     assert_eq!(output(&engine, "a").await, "hello\n");
     engine.close().await;
 }
@@ -46,11 +49,14 @@ async fn a_kill_overtakes_a_stop_that_waits() {
     engine.start(named("a", &["fake:ignore-term"])).await.unwrap();
     let slow = tokio::spawn({
         let engine = engine.clone();
-        async move { engine.stop("a", Some(Duration::from_secs(600)), "patient").await }
+        async move { engine.session("a").await.unwrap().stop(Some(Duration::from_secs(600)), "patient").await }
     });
     place.faults.called(Op::Stop, 1).await;
     let exit =
-        tokio::time::timeout(Duration::from_secs(5), engine.kill("a", "impatient")).await.unwrap().unwrap();
+        tokio::time::timeout(Duration::from_secs(5), engine.session("a").await.unwrap().kill("impatient"))
+            .await
+            .unwrap()
+            .unwrap();
     assert_eq!((exit.reason, exit.signal), (Reason::Killed, Some(9)));
     assert_eq!(slow.await.unwrap().unwrap(), exit);
     engine.close().await;
@@ -61,7 +67,7 @@ async fn wait_gives_the_commands_own_code() {
     let place = Place::new();
     let engine = place.open().await;
     engine.start(named("a", &["fake:exit", "7"])).await.unwrap();
-    assert_eq!(engine.wait("a").await.unwrap().code, Some(7));
+    assert_eq!(engine.session("a").await.unwrap().wait().await.unwrap().code, Some(7));
     assert_eq!(state(&engine, "a", State::Exited).await.exit.as_ref().unwrap().shell_code(), 7);
     engine.close().await;
 }
@@ -130,7 +136,7 @@ async fn the_commands_variables_are_exactly_those() {
     };
     spec.ports = vec![wharf_model::Port { variable: "PORT".into(), number: 0 }];
     let session = engine.start(spec).await.unwrap();
-    engine.wait("a").await.unwrap();
+    engine.session("a").await.unwrap().wait().await.unwrap();
     let port = session.ports[0].number;
     assert_ne!(port, 0);
     let ticket = std::fs::read(place.home().session(&session.id).join(Home::TICKET)).unwrap();
@@ -142,7 +148,7 @@ async fn the_commands_variables_are_exactly_those() {
     expected.extend(format!("WHARF_STATE={}\0WHARF_EVENTS={}\0", state.display(), events.display()).bytes());
     expected.extend(format!("PORT={port}\0").bytes());
     assert_eq!(String::from_utf8_lossy(&log), String::from_utf8_lossy(&expected));
-    assert_eq!(engine.env("a").await.unwrap().len(), 9);
+    assert_eq!(engine.session("a").await.unwrap().env().await.unwrap().len(), 9);
     engine.close().await;
 }
 
@@ -160,7 +166,7 @@ async fn a_terminal_is_told_what_it_is() {
         spec.env.base = base;
         spec.env.caller = term.map(|term| ("TERM".into(), term.into())).into_iter().collect();
         let session = engine.start(spec).await.unwrap();
-        let vars = engine.env(session.name.as_str()).await.unwrap();
+        let vars = engine.session(session.name.as_str()).await.unwrap().env().await.unwrap();
         let found = vars.iter().find(|(name, _)| name.as_bytes() == b"TERM").map(|(_, value)| value.clone());
         assert_eq!(found, expected.map(Text::from), "{term:?} {base:?}");
     }
@@ -177,7 +183,7 @@ async fn the_prompt_is_beside_the_session_and_private() {
     let path = place.home().session(&session.id).join(Home::PROMPT);
     assert_eq!(std::fs::read(&path).unwrap(), b"do it");
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    let vars = engine.env("a").await.unwrap();
+    let vars = engine.session("a").await.unwrap().env().await.unwrap();
     assert!(vars.contains(&("WHARF_PROMPT_FILE".into(), path.into())));
     engine.close().await;
 }
@@ -187,10 +193,10 @@ async fn restart_goes_on_with_the_same_session() {
     let place = Place::new();
     let engine = place.open().await;
     let first = engine.start(named("a", &["fake:print", "hi"])).await.unwrap();
-    engine.wait("a").await.unwrap();
-    let second = engine.restart("a", None, "the test").await.unwrap();
+    engine.session("a").await.unwrap().wait().await.unwrap();
+    let second = engine.session("a").await.unwrap().restart(None, "the test").await.unwrap();
     assert_eq!((&second.id, &second.name, second.run), (&first.id, &first.name, 2));
-    engine.wait("a").await.unwrap();
+    engine.session("a").await.unwrap().wait().await.unwrap();
     assert_eq!(output(&engine, "a").await, "hi\nhi\n");
     assert!(place.home().session(&first.id).join("exit.1.json").exists());
     engine.close().await;
@@ -199,7 +205,7 @@ async fn restart_goes_on_with_the_same_session() {
     let place = Place::new();
     let engine = place.open().await;
     engine.start(named("b", &["fake:echo"])).await.unwrap();
-    let again = engine.restart("b", None, "the test").await.unwrap();
+    let again = engine.session("b").await.unwrap().restart(None, "the test").await.unwrap();
     assert_eq!((again.state, again.run, place.fake.starts()), (State::Running, 2, 2));
     assert_eq!(place.fake.live().len(), 1);
     engine.close().await;
@@ -211,13 +217,13 @@ async fn the_end_of_one_run_is_never_taken_for_that_of_the_next() {
     let engine = place.open().await;
     let session = engine.start(named("a", &["fake:sleep"])).await.unwrap();
     for run in 2..40 {
-        assert_eq!(engine.restart("a", None, "x").await.unwrap().run, run);
+        assert_eq!(engine.session("a").await.unwrap().restart(None, "x").await.unwrap().run, run);
         place.fake.print(&session.id, b".");
         tokio::task::yield_now().await;
         assert_eq!(engine.find("a").await.unwrap().state, State::Running, "run {run}");
         assert_eq!(place.fake.live().len(), 1);
     }
-    assert_eq!(engine.stop("a", None, "x").await.unwrap().log_end, Offset(38));
+    assert_eq!(engine.session("a").await.unwrap().stop(None, "x").await.unwrap().log_end, Offset(38));
     assert!(place.fake.live().is_empty());
     engine.close().await;
 }
@@ -227,17 +233,20 @@ async fn a_restart_that_fails_leaves_what_was_there() {
     let place = Place::new();
     let engine = place.open().await;
     let session = engine.start(named("a", &["fake:exit", "3"])).await.unwrap();
-    engine.wait("a").await.unwrap();
+    engine.session("a").await.unwrap().wait().await.unwrap();
     place.faults.inject(
         Op::Start,
         Fault::Fail(Failure::new(Code::Exhausted, "no more terminals")),
         Times::Once,
     );
-    assert_eq!(engine.restart("a", None, "x").await.unwrap_err().code, Code::Exhausted);
+    assert_eq!(
+        engine.session("a").await.unwrap().restart(None, "x").await.unwrap_err().code,
+        Code::Exhausted
+    );
     let after = state(&engine, "a", State::Exited).await;
     assert_eq!((after.run, after.exit.as_ref().unwrap().code), (1, Some(3)));
     assert!(place.home().session(&session.id).join(Home::EXIT).exists());
-    assert_eq!(engine.restart("a", None, "x").await.unwrap().run, 2);
+    assert_eq!(engine.session("a").await.unwrap().restart(None, "x").await.unwrap().run, 2);
     engine.close().await;
 }
 
@@ -256,7 +265,7 @@ async fn a_panic_in_one_session_leaves_the_others_and_is_recovered_from() {
     place.fake.break_connection(&id);
     place.faults.called(Op::Adopt, 2).await;
     state(&engine, "calm", State::Running).await;
-    engine.stop("calm", None, "x").await.unwrap();
+    engine.session("calm").await.unwrap().stop(None, "x").await.unwrap();
     assert_eq!(engine.find("wild").await.unwrap().state, State::Running);
     engine.close().await;
 }
@@ -266,8 +275,8 @@ async fn only_what_is_over_is_removed() {
     let place = Place::new();
     let engine = place.open().await;
     let session = engine.start(named("a", &["fake:sleep"])).await.unwrap();
-    assert_eq!(engine.remove("a", false).await.unwrap_err().code, Code::Running);
-    engine.remove("a", true).await.unwrap();
+    assert_eq!(engine.session("a").await.unwrap().remove(false).await.unwrap_err().code, Code::Running);
+    engine.session("a").await.unwrap().remove(true).await.unwrap();
     assert_eq!(engine.find("a").await.unwrap_err().code, Code::NotFound);
     assert_eq!(engine.find(session.id.as_str()).await.unwrap_err().code, Code::NotFound);
     assert!(!place.home().session(&session.id).exists());
@@ -282,8 +291,8 @@ async fn many_cycles_leave_nothing() {
     let engine = place.open().await;
     for _ in 0..100 {
         engine.start(named("a", &["fake:sleep"])).await.unwrap();
-        engine.stop("a", None, "x").await.unwrap();
-        engine.remove("a", false).await.unwrap();
+        engine.session("a").await.unwrap().stop(None, "x").await.unwrap();
+        engine.session("a").await.unwrap().remove(false).await.unwrap();
     }
     assert!(engine.list(&Filter::default()).is_empty());
     assert_eq!(std::fs::read_dir(place.home().sessions()).unwrap().count(), 0);

@@ -19,7 +19,7 @@ async fn start_agent(place: &Place, engine: &Engine) -> SessionId {
 }
 
 async fn send(engine: &Engine, text: &str) -> Receipt {
-    engine.send("a", text.to_owned(), Manner::default()).await.unwrap()
+    engine.session("a").await.unwrap().send(text.to_owned(), Manner::default()).await.unwrap()
 }
 
 #[tokio::test]
@@ -28,16 +28,22 @@ async fn a_message_that_is_taken_back_stays_so() {
     let engine = place.open().await;
     start_agent(&place, &engine).await;
     let sent = send(&engine, "hello").await;
-    assert_eq!(engine.cancel(&sent.id).await.unwrap().status, Progress::Cancelled);
+    assert_eq!(
+        engine.session_of_message(&sent.id).await.unwrap().cancel(&sent.id).await.unwrap().status,
+        Progress::Cancelled
+    );
     // Whoever waited to type it has seen so once the session's last event is told.
-    engine.kill("a", "a test").await.unwrap();
-    let mut events = engine.events("a", 0).await.unwrap();
+    engine.session("a").await.unwrap().kill("a test").await.unwrap();
+    let mut events = engine.session("a").await.unwrap().events(0).await.unwrap();
     let mut told = Vec::new();
     while let Some(event) = events.next(true).await.unwrap() {
         told.extend((event.kind == "message").then(|| event.data["status"].clone()));
     }
     assert_eq!(told, ["cancelled"]);
-    assert_eq!(engine.receipt(&sent.id).await.unwrap().status, Progress::Cancelled);
+    assert_eq!(
+        engine.session_of_message(&sent.id).await.unwrap().receipt(&sent.id).await.unwrap().status,
+        Progress::Cancelled
+    );
     engine.close().await;
 }
 
@@ -48,30 +54,37 @@ async fn messages_that_come_at_once_are_each_taken_once_and_outlive_the_engine()
     start_agent(&place, &engine).await;
     let texts: Vec<String> = (0..60).map(|number| format!("text {}", number / 2)).collect();
     // Every text comes twice, with a key.
+    let session = engine.session("a").await.unwrap();
     let sent = join_all(texts.iter().map(|text| {
         let manner = Manner { key: Some(text.clone()), ..Manner::default() };
-        engine.send("a", text.clone(), manner)
+        session.send(text.as_str(), manner)
     }));
     let mut ids: Vec<String> = sent.await.into_iter().map(|sent| sent.unwrap().id).collect();
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), 30);
-    let all = engine.messages("a").await.unwrap();
+    let all = engine.session("a").await.unwrap().messages().await.unwrap();
     assert_eq!(all.len(), 30);
     let last = all.last().unwrap().id.clone();
-    engine.cancel(&last).await.unwrap();
+    engine.session_of_message(&last).await.unwrap().cancel(&last).await.unwrap();
     engine.close().await;
     drop(engine);
 
     let engine = place.open().await;
-    let again = engine.messages("a").await.unwrap();
+    let again = engine.session("a").await.unwrap().messages().await.unwrap();
     let ids = |all: &[Receipt]| all.iter().map(|receipt| receipt.id.clone()).collect::<Vec<_>>();
     assert_eq!(ids(&again), ids(&all), "in the order in which they were taken");
     assert_eq!(again.last().unwrap().status, Progress::Cancelled);
     assert!(again[..29].iter().all(|receipt| receipt.status == Progress::Accepted));
-    engine.kill("a", "a test").await.unwrap();
+    engine.session("a").await.unwrap().kill("a test").await.unwrap();
     for receipt in &again {
-        let over = engine.await_receipt(&receipt.id, wharf_engine::Await::Confirmed, DEADLINE).await.unwrap();
+        let over = engine
+            .session_of_message(&receipt.id)
+            .await
+            .unwrap()
+            .await_receipt(&receipt.id, wharf_engine::Await::Confirmed, DEADLINE)
+            .await
+            .unwrap();
         assert!(over.status.is_over());
         assert_eq!(over.status == Progress::Cancelled, over.id == last);
         assert!(over.id == last || over.code == Some(Code::Ended), "{over:?}");
@@ -84,17 +97,19 @@ async fn a_flood_of_what_an_agent_tells_is_taken_whole() {
     let place = Place::new();
     let engine = place.open().await;
     let id = start_agent(&place, &engine).await;
+    let session = engine.session("a").await.unwrap();
     let told = (0..300).map(|number| {
         let kind = if number % 2 == 0 { "turn.ended" } else { "turn.started" };
-        engine.tell(&id, "test", kind, json!({ "number": number }))
+        session.tell("test", kind, json!({ "number": number }))
     });
     for event in join_all(told).await {
         event.unwrap();
     }
-    engine.tell(&id, "test", "permission.asked", json!({})).await.unwrap();
-    let met = engine.until("a", Until::State(State::Asking), Some(DEADLINE)).await.unwrap();
+    engine.session(id.as_str()).await.unwrap().tell("test", "permission.asked", json!({})).await.unwrap();
+    let met =
+        engine.session("a").await.unwrap().until(Until::State(State::Asking), Some(DEADLINE)).await.unwrap();
     assert!(met.evidence.contains("permission.asked"), "{}", met.evidence);
-    let mut events = engine.events("a", 0).await.unwrap();
+    let mut events = engine.session("a").await.unwrap().events(0).await.unwrap();
     let mut count = 0;
     while let Some(event) = events.next(false).await.unwrap() {
         count += usize::from(event.source == "test");

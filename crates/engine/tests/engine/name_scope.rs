@@ -120,7 +120,13 @@ async fn another_name_is_one_in_the_same_group() {
     engine.start(of("other", named("web", &["fake:sleep"]))).await.unwrap();
     engine.start(named("alone", &["fake:sleep"])).await.unwrap();
     let rename = async |key: &str, name: &str| {
-        engine.rename(key, name.parse().unwrap()).await.map(|session| session.name.to_string())
+        engine
+            .session(key)
+            .await
+            .unwrap()
+            .rename(name.parse().unwrap())
+            .await
+            .map(|session| session.name.to_string())
     };
     assert_eq!(rename("team/api", "web").await.unwrap(), "team/web");
     assert_eq!(rename("team/web", "team/db").await.unwrap(), "team/db");
@@ -149,7 +155,7 @@ async fn in_the_instance_a_group_in_a_name_is_refused() {
     ];
     let api = engine.start(of("team", named("api", &["fake:sleep"]))).await.unwrap();
     assert_eq!(api.name.as_str(), "api");
-    let renamed = engine.rename("api", "team/api".parse().unwrap()).await.unwrap_err();
+    let renamed = engine.session("api").await.unwrap().rename("team/api".parse().unwrap()).await.unwrap_err();
     for failure in refused.iter().chain([&renamed]) {
         assert_eq!(failure.code, Code::Invalid, "{failure}");
         let hint = failure.hint.as_deref().unwrap_or_default();
@@ -173,17 +179,26 @@ async fn a_session_keeps_its_name_whatever_is_set_later() {
     let two = engine(&place, &on).await;
     assert_eq!(two.find("team/api").await.unwrap().id, api.id);
     assert_eq!(two.find("api").await.unwrap().id, plain.id);
-    assert_eq!(two.restart("team/api", None, "x").await.unwrap().name.as_str(), "team/api");
+    assert_eq!(
+        two.session("team/api").await.unwrap().restart(None, "x").await.unwrap().name.as_str(),
+        "team/api"
+    );
     let ticket = std::fs::read(place.home().session(&api.id).join(Home::TICKET)).unwrap();
     let ticket: Ticket = serde_json::from_slice(&ticket).unwrap();
     assert_eq!((ticket.name.as_str(), ticket.run), ("team/api", 2));
     // Its own name again is no change; another one is by what is set now.
-    assert_eq!(two.rename("team/api", ticket.name).await.unwrap().id, api.id);
-    assert_eq!(two.rename("team/api", "web".parse().unwrap()).await.unwrap().name.as_str(), "web");
+    assert_eq!(two.session("team/api").await.unwrap().rename(ticket.name).await.unwrap().id, api.id);
+    assert_eq!(
+        two.session("team/api").await.unwrap().rename("web".parse().unwrap()).await.unwrap().name.as_str(),
+        "web"
+    );
     on.store(true, Ordering::SeqCst);
-    assert_eq!(two.restart("web", None, "x").await.unwrap().name.as_str(), "web");
-    assert_eq!(two.rename("web", "api".parse().unwrap()).await.unwrap().name.as_str(), "team/api");
-    two.remove("team/api", true).await.unwrap();
+    assert_eq!(two.session("web").await.unwrap().restart(None, "x").await.unwrap().name.as_str(), "web");
+    assert_eq!(
+        two.session("web").await.unwrap().rename("api".parse().unwrap()).await.unwrap().name.as_str(),
+        "team/api"
+    );
+    two.session("team/api").await.unwrap().remove(true).await.unwrap();
     assert!(place.home().names().join("team:api").symlink_metadata().is_err());
     assert_eq!(two.find("api").await.unwrap().id, plain.id);
     two.close().await;
@@ -197,7 +212,10 @@ async fn a_setting_that_cannot_be_read_refuses_only_what_it_decides() {
     let failure = engine.start(of("team", named("api", &["fake:sleep"]))).await.unwrap_err();
     assert_eq!((failure.code, failure.message.as_str()), (Code::Invalid, "no such scope"));
     engine.start(named("api", &["fake:sleep"])).await.unwrap();
-    assert_eq!(engine.rename("api", "web".parse().unwrap()).await.unwrap().name.as_str(), "web");
+    assert_eq!(
+        engine.session("api").await.unwrap().rename("web".parse().unwrap()).await.unwrap().name.as_str(),
+        "web"
+    );
     engine.close().await;
 }
 

@@ -64,7 +64,7 @@ async fn ensure_starts_anew_what_is_over_and_says_what_fails() {
     let engine = place.open().await;
     let (first, made) = engine.ensure(named("a", &["fake:exit", "0"])).await.unwrap();
     assert!(made);
-    engine.wait("a").await.unwrap();
+    engine.session("a").await.unwrap().wait().await.unwrap();
     let (second, made) = engine.ensure(named("a", &["fake:sleep"])).await.unwrap();
     assert!(made && second.id != first.id);
     assert_eq!(engine.ensure(named("b", &["fake:missing"])).await.unwrap_err().code, Code::CommandNotFound);
@@ -92,7 +92,7 @@ async fn a_failed_start_gives_the_name_back_to_the_session_that_had_it() {
     let place = Place::new();
     let engine = place.open().await;
     let old = engine.start(named("a", &["fake:exit", "0"])).await.unwrap();
-    engine.wait("a").await.unwrap();
+    engine.session("a").await.unwrap().wait().await.unwrap();
     engine.start(named("a", &["fake:missing"])).await.unwrap_err();
     assert_eq!(engine.find("a").await.unwrap().id, old.id);
     let link = std::fs::read_link(place.home().name(&old.name)).unwrap();

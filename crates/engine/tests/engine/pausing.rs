@@ -114,7 +114,7 @@ async fn news_that_come_late_change_nothing() {
     icy.tell(&late.id, true);
     until(&engine, "late", |session| session.paused).await;
     assert!(engine.find("seen").await.unwrap().paused);
-    engine.unpause("seen").await.unwrap();
+    engine.session("seen").await.unwrap().unpause().await.unwrap();
     assert!(!engine.find("seen").await.unwrap().paused);
     engine.close().await;
 }

@@ -26,7 +26,7 @@ async fn output_is_copied_exactly_across_engines() {
     let engine = place.open().await;
     let session = engine.start(named("a", &["fake:sleep"])).await.unwrap();
     place.fake.print(&session.id, b"one\n");
-    engine.pipe("a", Some(file.clone().into()), true).await.unwrap();
+    engine.session("a").await.unwrap().pipe(Some(file.clone().into()), true).await.unwrap();
     holds(&file, "before\none\n").await;
     engine.close().await;
     drop(engine);
@@ -56,10 +56,10 @@ async fn a_spec_can_ask_for_a_copy_and_it_goes_on_after_a_restart() {
     let mut spec = named("a", &["fake:print", "hi"]);
     spec.copy_to = Some(file.clone().into());
     engine.start(spec).await.unwrap();
-    engine.wait("a").await.unwrap();
+    engine.session("a").await.unwrap().wait().await.unwrap();
     holds(&file, "hi\n").await;
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    engine.restart("a", None, "x").await.unwrap();
+    engine.session("a").await.unwrap().restart(None, "x").await.unwrap();
     holds(&file, "hi\nhi\n").await;
     engine.close().await;
 }
@@ -71,17 +71,17 @@ async fn a_copy_can_begin_now_and_end() {
     let engine = place.open().await;
     let session = engine.start(named("a", &["fake:sleep"])).await.unwrap();
     place.fake.print(&session.id, b"not this\n");
-    engine.pipe("a", Some(file.clone().into()), false).await.unwrap();
+    engine.session("a").await.unwrap().pipe(Some(file.clone().into()), false).await.unwrap();
     assert!(engine.find("a").await.unwrap().copy_to.is_some());
     place.fake.print(&session.id, b"this\n");
     holds(&file, "this\n").await;
-    engine.pipe("a", None, false).await.unwrap();
+    engine.session("a").await.unwrap().pipe(None, false).await.unwrap();
     place.fake.print(&session.id, b"nor this\n");
-    engine.stop("a", None, "x").await.unwrap();
+    engine.session("a").await.unwrap().stop(None, "x").await.unwrap();
     holds(&file, "this\n").await;
     assert_eq!(engine.find("a").await.unwrap().copy_to, None);
     let nowhere = Some(place.dir.path().join("no/such/dir").into());
-    assert_eq!(engine.pipe("a", nowhere, false).await.unwrap_err().code, Code::Ended);
+    assert_eq!(engine.session("a").await.unwrap().pipe(nowhere, false).await.unwrap_err().code, Code::Ended);
     engine.close().await;
 }
 
@@ -90,7 +90,7 @@ async fn a_follower_reads_across_a_broken_connection_and_a_restart() {
     let place = Place::new();
     let engine = place.open().await;
     let session = engine.start(named("a", &["fake:sleep"])).await.unwrap();
-    let mut output = engine.output("a", wharf_model::Offset(0), true).await.unwrap();
+    let mut output = engine.session("a").await.unwrap().output(wharf_model::Offset(0), true).await.unwrap();
     let reader = tokio::spawn(async move {
         let mut all = Vec::new();
         while let Some(chunk) = output.next().await.unwrap() {
@@ -104,9 +104,9 @@ async fn a_follower_reads_across_a_broken_connection_and_a_restart() {
     place.fake.break_connection(&session.id);
     place.fake.print(&session.id, b"two ");
     state(&engine, "a", State::Running).await;
-    engine.restart("a", None, "x").await.unwrap();
+    engine.session("a").await.unwrap().restart(None, "x").await.unwrap();
     place.fake.print(&session.id, b"three");
-    engine.stop("a", None, "x").await.unwrap();
+    engine.session("a").await.unwrap().stop(None, "x").await.unwrap();
     assert_eq!(tokio::time::timeout(DEADLINE, reader).await.unwrap().unwrap(), "one two three");
     engine.close().await;
 }

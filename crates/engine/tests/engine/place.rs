@@ -85,7 +85,7 @@ pub(crate) async fn state(engine: &Engine, key: &str, state: State) -> Arc<Sessi
 
 /// All the output there is, as text.
 pub(crate) async fn output(engine: &Engine, key: &str) -> String {
-    let mut output = engine.output(key, wharf_model::Offset(0), false).await.unwrap();
+    let mut output = engine.session(key).await.unwrap().output(wharf_model::Offset(0), false).await.unwrap();
     let mut all = Vec::new();
     while let Some(chunk) = output.next().await.unwrap() {
         if let wharf_engine::OutputChunk::Data { bytes, .. } = chunk {

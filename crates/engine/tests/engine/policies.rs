@@ -24,7 +24,7 @@ async fn always_starts_again_until_somebody_stops_it() {
         place.fake.exit(&session.id, 0);
         until(&engine, "a", |session| session.run == run && session.state == State::Running).await;
     }
-    engine.stop("a", None, "x").await.unwrap();
+    engine.session("a").await.unwrap().stop(None, "x").await.unwrap();
     assert_eq!(engine.find("a").await.unwrap().state, State::Exited);
     assert_eq!(place.fake.starts(), 4);
     engine.close().await;
@@ -50,7 +50,7 @@ async fn restarts_have_an_end_where_one_is_given() {
     let mut spec = supervised(Restart::Always, &["fake:exit", "9"]);
     spec.backoff.most = Some(3);
     engine.start(spec).await.unwrap();
-    assert_eq!(engine.wait("a").await.unwrap().code, Some(9));
+    assert_eq!(engine.session("a").await.unwrap().wait().await.unwrap().code, Some(9));
     assert_eq!((place.fake.starts(), engine.find("a").await.unwrap().run), (4, 4));
     engine.close().await;
 }
@@ -69,7 +69,7 @@ async fn a_session_that_rests_can_be_stopped_and_survives_another_engine() {
     let resting = state(&engine, "a", State::Starting).await;
     assert!(resting.detail.as_ref().unwrap().contains("restart 2"), "{resting:?}");
     assert_eq!(place.fake.starts(), 1);
-    assert_eq!(engine.stop("a", None, "x").await.unwrap().code, Some(1));
+    assert_eq!(engine.session("a").await.unwrap().stop(None, "x").await.unwrap().code, Some(1));
     assert_eq!(engine.find("a").await.unwrap().state, State::Exited);
     engine.close().await;
 }
@@ -108,7 +108,7 @@ async fn a_run_that_lasts_too_long_is_ended() {
     spec.run_timeout = Some(Millis(50));
     spec.grace = Some(Millis(10));
     engine.start(spec).await.unwrap();
-    let exit = engine.wait("a").await.unwrap();
+    let exit = engine.session("a").await.unwrap().wait().await.unwrap();
     assert_eq!((exit.reason, exit.signal), (Reason::Timeout, Some(9)));
     engine.close().await;
 }
@@ -124,7 +124,7 @@ async fn a_run_timeout_counts_across_engines() {
     engine.close().await;
     drop(engine);
     let engine = place.open().await;
-    assert_eq!(engine.wait("a").await.unwrap().reason, Reason::Timeout);
+    assert_eq!(engine.session("a").await.unwrap().wait().await.unwrap().reason, Reason::Timeout);
     assert!(begun.elapsed() >= Duration::from_millis(550), "{:?}", begun.elapsed());
     engine.close().await;
 }
@@ -149,9 +149,9 @@ async fn a_quiet_session_is_ended_and_a_busy_one_is_not() {
             }
         }
     });
-    assert_eq!(engine.wait("quiet").await.unwrap().reason, Reason::Idle);
+    assert_eq!(engine.session("quiet").await.unwrap().wait().await.unwrap().reason, Reason::Idle);
     printer.await.unwrap();
     assert_eq!(engine.find("busy").await.unwrap().state, State::Running);
-    engine.kill("busy", "x").await.unwrap();
+    engine.session("busy").await.unwrap().kill("x").await.unwrap();
     engine.close().await;
 }

@@ -30,17 +30,23 @@ async fn a_session_that_cannot_be_reached_is_unknown_and_nothing_ends_it() {
     assert_eq!(place.fake.live(), vec![session.id.clone()], "it lives on");
     assert_eq!(place.fake.starts(), 1, "no second copy");
     // What cannot be done is said, and changes nothing.
-    assert_eq!(engine.stop("a", None, "x").await.unwrap_err().code, Code::Unreachable);
-    assert_eq!(engine.remove("a", true).await.unwrap_err().code, Code::Unreachable);
-    assert_eq!(engine.restart("a", None, "x").await.unwrap_err().code, Code::Unreachable);
-    assert_eq!(engine.write("a", b"x", Duration::from_secs(1)).await.unwrap_err().code, Code::Unreachable);
+    assert_eq!(engine.session("a").await.unwrap().stop(None, "x").await.unwrap_err().code, Code::Unreachable);
+    assert_eq!(engine.session("a").await.unwrap().remove(true).await.unwrap_err().code, Code::Unreachable);
+    assert_eq!(
+        engine.session("a").await.unwrap().restart(None, "x").await.unwrap_err().code,
+        Code::Unreachable
+    );
+    assert_eq!(
+        engine.session("a").await.unwrap().write(b"x", Duration::from_secs(1)).await.unwrap_err().code,
+        Code::Unreachable
+    );
     assert_eq!(engine.start(named("a", &["fake:sleep"])).await.unwrap_err().code, Code::NameTaken);
     assert!(engine.gc(false, Some(wharf_model::Millis(u64::MAX))).await.unwrap().is_empty());
     place.faults.clear();
     state(&engine, "a", State::Running).await;
-    engine.write("a", b"back\n", Duration::from_secs(1)).await.unwrap();
+    engine.session("a").await.unwrap().write(b"back\n", Duration::from_secs(1)).await.unwrap();
     assert_eq!(place.fake.input(&session.id), b"back\n");
-    engine.stop("a", None, "x").await.unwrap();
+    engine.session("a").await.unwrap().stop(None, "x").await.unwrap();
     engine.close().await;
 }
 
@@ -50,11 +56,11 @@ async fn a_stop_whose_answer_is_lost_is_not_taken_for_done_until_it_is_seen() {
     let engine = place.open().await;
     engine.start(named("a", &["fake:sleep"])).await.unwrap();
     place.faults.inject(Op::Stop, down(), Times::Next(2));
-    assert_eq!(engine.stop("a", None, "x").await.unwrap_err().code, Code::Unreachable);
+    assert_eq!(engine.session("a").await.unwrap().stop(None, "x").await.unwrap_err().code, Code::Unreachable);
     assert_eq!(engine.find("a").await.unwrap().state, State::Running);
     place.faults.inject(Op::Stop, Fault::LoseAnswer(Failure::new(Code::Unreachable, "lost")), Times::Once);
     // It was carried out, which the session's own status tells.
-    let _ = engine.stop("a", None, "x").await;
+    let _ = engine.session("a").await.unwrap().stop(None, "x").await;
     state(&engine, "a", State::Exited).await;
     engine.close().await;
 }
@@ -75,7 +81,10 @@ async fn a_kill_is_carried_out_by_the_place_whatever_the_holder_answers() {
         let name = format!("a{number}");
         let session = engine.start(named(&name, &["fake:sleep"])).await.unwrap();
         place.faults.inject(Op::Stop, Fault::Fail(answer.clone()), Times::Always);
-        let exit = tokio::time::timeout(Duration::from_secs(20), engine.kill(&name, "me")).await.unwrap();
+        let exit =
+            tokio::time::timeout(Duration::from_secs(20), engine.session(&name).await.unwrap().kill("me"))
+                .await
+                .unwrap();
         let exit = exit.unwrap_or_else(|failure| panic!("{answer:?}: {failure:?}"));
         assert_eq!((exit.reason, exit.by.as_deref()), (Reason::Killed, Some("me")), "{answer:?}");
         assert!(!place.fake.live().contains(&session.id), "{answer:?}: it lives on");
@@ -91,13 +100,13 @@ async fn a_kill_that_the_place_cannot_carry_out_says_so_and_the_session_goes_on(
     let session = engine.start(named("a", &["fake:sleep"])).await.unwrap();
     place.faults.inject(Op::Stop, Fault::Fail(Failure::new(Code::Busy, "not now")), Times::Always);
     place.faults.inject(Op::Kill, Fault::Fail(Failure::new(Code::Unsupported, "no means")), Times::Always);
-    let failure = engine.kill("a", "me").await.unwrap_err();
+    let failure = engine.session("a").await.unwrap().kill("me").await.unwrap_err();
     assert_eq!(failure.code, Code::Unreachable);
     assert!(failure.message.contains("not now") && failure.message.contains("no means"), "{failure:?}");
     assert_eq!(place.fake.live(), vec![session.id.clone()], "it lives on");
     place.faults.clear();
     state(&engine, "a", State::Running).await;
-    engine.kill("a", "me").await.unwrap();
+    engine.session("a").await.unwrap().kill("me").await.unwrap();
     engine.close().await;
 }
 
@@ -122,10 +131,14 @@ async fn input_that_nobody_reads_delays_no_stop() {
     place.faults.inject(Op::Write, Fault::Hang, Times::Always);
     for _ in 0..20 {
         let engine = engine.clone();
-        tokio::spawn(async move { engine.write("a", b"x", Duration::from_secs(60)).await });
+        tokio::spawn(
+            async move { engine.session("a").await.unwrap().write(b"x", Duration::from_secs(60)).await },
+        );
     }
     place.faults.called(Op::Write, 20).await;
-    let stopped = tokio::time::timeout(Duration::from_secs(2), engine.stop("a", None, "x")).await;
+    let stopped =
+        tokio::time::timeout(Duration::from_secs(2), engine.session("a").await.unwrap().stop(None, "x"))
+            .await;
     assert!(stopped.unwrap().is_ok());
     engine.close().await;
 }
@@ -153,7 +166,7 @@ async fn a_start_whose_answer_is_lost_leaves_nothing_and_can_be_asked_for_again(
     }
     let session = engine.start(named("a", &["fake:echo"])).await.unwrap();
     assert_eq!(place.fake.live(), vec![session.id.clone()], "there is one copy");
-    engine.stop("a", None, "x").await.unwrap();
+    engine.session("a").await.unwrap().stop(None, "x").await.unwrap();
     engine.close().await;
 }
 
@@ -168,7 +181,8 @@ async fn whoever_asks_for_a_screen_whose_log_cannot_be_read_is_told_at_once() {
     let _ = std::fs::remove_file(&first);
     std::os::unix::fs::symlink("/etc/passwd", first).unwrap();
     // Half of what a question may take.
-    let told = tokio::time::timeout(Duration::from_secs(5), engine.explain("a")).await;
+    let told =
+        tokio::time::timeout(Duration::from_secs(5), engine.session("a").await.unwrap().explain()).await;
     assert_eq!(told.expect("an answer").unwrap_err().code, Code::Unreachable);
     engine.close().await;
 }

@@ -84,6 +84,8 @@ pub(super) async fn hook(
     let said = Some((request.session.as_str(), request.token.as_str()));
     let id = credentials::speaker(&app.engine, rights.found(), said).await?;
     let engine = app.engine.clone();
-    let tell = async move { Ok(engine.hook(&id, request.agent.as_deref(), request.payload).await?) };
+    let tell = async move {
+        Ok(engine.session(id.as_str()).await?.hook(request.agent.as_deref(), request.payload).await?)
+    };
     app.work.carry_out(tell).await.map(Json)
 }

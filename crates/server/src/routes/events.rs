@@ -55,7 +55,7 @@ pub(super) async fn read(
     // Whoever comes back says what he had last.
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
     let follow = query.follow.unwrap_or(matches!(form, Form::Sent));
-    let events = app.engine.events(&key, last.unwrap_or(query.after)).await?;
+    let events = app.engine.session(&key).await?.events(last.unwrap_or(query.after)).await?;
     let (sender, pieces) = mpsc::channel(MAX_QUEUED_EVENTS);
     tokio::spawn(pump(events, follow, form, Sink::new(sender, &headers), app.work.clone()));
     let media_type = match form {

@@ -34,7 +34,7 @@ pub(super) async fn look(
     Key(key): Key,
     input::Json(request, ..): input::Json<FileRequest>,
 ) -> Answer<Json<Option<FileStat>>> {
-    Ok(Json(app.engine.file(&key, &request.path, request.follow).await?))
+    Ok(Json(app.engine.session(&key).await?.file(&request.path, request.follow).await?))
 }
 
 pub(super) async fn take(
@@ -43,7 +43,7 @@ pub(super) async fn take(
     headers: HeaderMap,
     input::Json(request, ..): input::Json<FileRequest>,
 ) -> Answer<impl IntoResponse> {
-    let archive = app.engine.copy_out(&key, &request.path, request.follow).await?;
+    let archive = app.engine.session(&key).await?.copy_out(&request.path, request.follow).await?;
     let (sender, pieces) = mpsc::channel(MAX_QUEUED_CHUNKS);
     tokio::spawn(pump(archive, Sink::new(sender, &headers), app.work.clone()));
     let headers = [
@@ -87,7 +87,8 @@ pub(super) async fn put(
     let dir: Text = serde_json::from_str(&query.dir)
         .map_err(|error| Refusal::invalid(format!("cannot read the directory: {error}")))?;
     let body = Arc::new(Mutex::new(body));
-    let given = app.engine.copy_in(&key, &dir, Box::new(Given(Arc::clone(&body))));
+    let given = Box::new(Given(Arc::clone(&body)));
+    let given = async { app.engine.session(&key).await?.copy_in(&dir, given).await };
     let copied = app.work.meanwhile(given).await;
     if !matches!(copied, Ok(Ok(()))) {
         // Whoever is in the middle of sending would hear of a broken connection, and not of what went wrong.

@@ -46,7 +46,9 @@ pub(super) async fn write(
         let left = deadline.saturating_duration_since(Instant::now());
         let (length, engine, id) = (piece.len(), app.engine.clone(), session.id.clone());
         // Finished though the asker hangs up: half a piece would be worse than either.
-        let written = app.work.carry_out(async move { Ok(engine.write(id.as_str(), &piece, left).await?) });
+        let written = app
+            .work
+            .carry_out(async move { Ok(engine.session(id.as_str()).await?.write(&piece, left).await?) });
         written.await.map_err(|refusal| refusal.after(done))?;
         done += length;
         piece = pieces.next(CHUNK_LEN).await.map_err(|refusal| refusal.after(done))?;
@@ -57,5 +59,5 @@ pub(super) async fn write(
 }
 
 pub(super) async fn close(State(app): State<Arc<App>>, Key(key): Key) -> Answer<Json<()>> {
-    Ok(Json(app.engine.close_input(&key).await?))
+    Ok(Json(app.engine.session(&key).await?.close_input().await?))
 }

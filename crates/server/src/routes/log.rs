@@ -36,7 +36,7 @@ pub(super) async fn read(
     Query(query): Query<Reading>,
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {
-    let output = app.engine.output(&key, Offset(query.from), query.follow).await?;
+    let output = app.engine.session(&key).await?.output(Offset(query.from), query.follow).await?;
     let (sender, pieces) = mpsc::channel(MAX_QUEUED_CHUNKS);
     tokio::spawn(pump(output, Sink::new(sender, &headers), app.work.clone()));
     let headers = [

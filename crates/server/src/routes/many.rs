@@ -91,18 +91,16 @@ impl Verb {
     }
 
     async fn apply(self, engine: &Engine, id: &SessionId, by: &str) -> Result<Option<ExitRecord>, Failure> {
-        let key = id.as_str();
+        let session = engine.session(id.as_str()).await?;
         match self {
-            Self::Stop { grace } => engine.stop(key, grace, by).await.map(Some),
-            Self::Kill => engine.kill(key, by).await.map(Some),
-            Self::Signal { signal, tree } => engine.signal(key, signal, tree).await.map(|()| None),
-            Self::Restart { grace, repin: false } => engine.restart(key, grace, by).await.map(|_| None),
-            Self::Restart { grace, repin: true } => {
-                engine.restart_repinned(key, grace, by).await.map(|_| None)
-            }
-            Self::Remove { force } => engine.remove(key, force).await.map(|()| None),
-            Self::Pause => engine.pause(key).await.map(|_| None),
-            Self::Unpause => engine.unpause(key).await.map(|_| None),
+            Self::Stop { grace } => session.stop(grace, by).await.map(Some),
+            Self::Kill => session.kill(by).await.map(Some),
+            Self::Signal { signal, tree } => session.signal(signal, tree).await.map(|()| None),
+            Self::Restart { grace, repin: false } => session.restart(grace, by).await.map(|_| None),
+            Self::Restart { grace, repin: true } => session.restart_repinned(grace, by).await.map(|_| None),
+            Self::Remove { force } => session.remove(force).await.map(|()| None),
+            Self::Pause => session.pause().await.map(|_| None),
+            Self::Unpause => session.unpause().await.map(|_| None),
         }
     }
 }

@@ -36,10 +36,9 @@ pub(super) async fn send(
     input::Query(waiting): input::Query<Waiting>,
     input::Json(request, ..): input::Json<SendRequest>,
 ) -> Answer<Json<Receipt>> {
-    let session = app.engine.find(&key).await?;
-    let engine = app.engine.clone();
+    let session = app.engine.session(&key).await?;
     // Finished though the asker hangs up: he asks again with the same key.
-    let send = async move { Ok(engine.send(session.id.as_str(), request.text, request.manner).await?) };
+    let send = async move { Ok(session.send(request.text, request.manner).await?) };
     let receipt = app.work.carry_out(send).await?;
     waited(&app, receipt, &waiting).await
 }
@@ -50,11 +49,10 @@ pub(super) async fn retry(
     input::Query(waiting): input::Query<Waiting>,
     input::Json(request, ..): input::Json<RetryRequest>,
 ) -> Answer<Json<Receipt>> {
-    let session = app.engine.find(&key).await?;
-    let engine = app.engine.clone();
+    let session = app.engine.session(&key).await?;
     let how = wharf_engine::Retry { compact: request.compact, force: request.force };
     let within = within(waiting.timeout_ms);
-    let work = async move { Ok(engine.retry(session.id.as_str(), how, within).await?) };
+    let work = async move { Ok(session.retry(how, within).await?) };
     let receipt = app.work.carry_out(work).await?;
     waited(&app, receipt, &waiting).await
 }
@@ -63,7 +61,7 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     input::Key(key): input::Key,
 ) -> Answer<Json<Vec<Receipt>>> {
-    Ok(Json(app.engine.messages(&key).await?))
+    Ok(Json(app.engine.session(&key).await?.messages().await?))
 }
 
 pub(super) async fn show(
@@ -71,12 +69,15 @@ pub(super) async fn show(
     input::Key(id): input::Key,
     input::Query(waiting): input::Query<Waiting>,
 ) -> Answer<Json<Receipt>> {
-    waited(&app, app.engine.receipt(&id).await?, &waiting).await
+    waited(&app, app.engine.session_of_message(&id).await?.receipt(&id).await?, &waiting).await
 }
 
 pub(super) async fn cancel(State(app): State<Arc<App>>, input::Key(id): input::Key) -> Answer<Json<Receipt>> {
     let engine = app.engine.clone();
-    app.work.carry_out(async move { Ok(engine.cancel(&id).await?) }).await.map(Json)
+    app.work
+        .carry_out(async move { Ok(engine.session_of_message(&id).await?.cancel(&id).await?) })
+        .await
+        .map(Json)
 }
 
 pub(super) async fn ask(
@@ -85,9 +86,8 @@ pub(super) async fn ask(
     input::Query(waiting): input::Query<Waiting>,
     input::Json(request, ..): input::Json<SendRequest>,
 ) -> Answer<Json<Reply>> {
-    let session = app.engine.find(&key).await?;
-    let within = within(waiting.timeout_ms);
-    let reply = app.engine.ask(session.id.as_str(), request.text, request.manner, within);
+    let session = app.engine.session(&key).await?;
+    let reply = session.ask(request.text, request.manner, within(waiting.timeout_ms));
     Ok(Json(app.work.meanwhile(reply).await??))
 }
 
@@ -99,6 +99,7 @@ async fn waited(app: &App, receipt: Receipt, waiting: &Waiting) -> Answer<Json<R
         Await::Confirmed => wharf_engine::Await::Confirmed,
         Await::Idle => wharf_engine::Await::Idle,
     };
-    let wait = app.engine.await_receipt(&receipt.id, how, within(waiting.timeout_ms));
+    let session = app.engine.session(receipt.session.as_str()).await?;
+    let wait = session.await_receipt(&receipt.id, how, within(waiting.timeout_ms));
     Ok(Json(app.work.meanwhile(wait).await??))
 }

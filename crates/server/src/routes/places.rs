@@ -14,7 +14,7 @@ use crate::refusal::Answer;
 use crate::rights::Rights;
 
 pub(super) async fn ports(State(app): State<Arc<App>>, Key(key): Key) -> Answer<Json<Vec<Published>>> {
-    Ok(Json(app.engine.published(&key).await?))
+    Ok(Json(app.engine.session(&key).await?.published().await?))
 }
 
 #[derive(Deserialize)]

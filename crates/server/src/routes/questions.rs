@@ -38,7 +38,7 @@ pub(super) async fn interrupt(
 ) -> Answer<Json<Interrupted>> {
     let session = app.engine.find(&key).await?;
     let engine = app.engine.clone();
-    let work = async move { Ok(engine.interrupt(session.id.as_str(), timed.within()).await?) };
+    let work = async move { Ok(engine.session(session.id.as_str()).await?.interrupt(timed.within()).await?) };
     app.work.carry_out(work).await.map(Json)
 }
 
@@ -66,7 +66,7 @@ pub(super) async fn question(
     State(app): State<Arc<App>>,
     input::Key(key): input::Key,
 ) -> Answer<Json<Option<Question>>> {
-    Ok(Json(app.engine.question(&key).await?))
+    Ok(Json(app.engine.session(&key).await?.question().await?))
 }
 
 pub(super) async fn approve(
@@ -90,11 +90,11 @@ async fn answer(app: Arc<App>, key: String, reaction: Reaction, within: Duration
     let session = app.engine.find(&key).await?;
     let engine = app.engine.clone();
     // Half an answer would be worse than either.
-    let work = async move { Ok(engine.answer(session.id.as_str(), reaction, within).await?) };
+    let work = async move { Ok(engine.session(session.id.as_str()).await?.answer(reaction, within).await?) };
     app.work.carry_out(work).await.map(Json)
 }
 
 async fn press(app: &App, session: &Arc<Session>, keys: Vec<String>) -> Answer<()> {
     let (engine, id) = (app.engine.clone(), session.id.clone());
-    app.work.carry_out(async move { Ok(engine.press(id.as_str(), &keys).await?) }).await
+    app.work.carry_out(async move { Ok(engine.session(id.as_str()).await?.press(&keys).await?) }).await
 }

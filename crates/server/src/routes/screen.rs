@@ -48,7 +48,7 @@ pub(super) async fn capture(
         Some("json") => (Format::Json, "application/json"),
         Some(_) => return Err(Refusal::invalid("the format is plain, ansi, html or json")),
     };
-    let text = app.engine.capture(&key, what, format).await?;
+    let text = app.engine.session(&key).await?.capture(what, format).await?;
     Ok(([(header::CONTENT_TYPE, media_type)], text))
 }
 
@@ -65,12 +65,13 @@ pub(super) async fn changes(
     input::Query(query): input::Query<Since>,
 ) -> Answer<Json<ScreenChanges>> {
     let since = query.since.as_deref().filter(|since| !since.is_empty());
+    let session = app.engine.session(&key).await?;
     let changes = match since {
         Some(since) if query.wait_ms > 0 => {
             let wait = Duration::from_millis(query.wait_ms).min(MAX_CHANGE_TIMEOUT);
-            app.work.meanwhile(app.engine.screen_change(&key, since, wait)).await??
+            app.work.meanwhile(session.screen_change(since, wait)).await??
         }
-        since => app.engine.screen_since(&key, since).await?,
+        since => session.screen_since(since).await?,
     };
     let rows = changes.rows.into_iter().map(|row| ScreenRow { row: row.row, text: row.text }).collect();
     let (cursor, scrolled, whole, size) = (changes.cursor, changes.scrolled, changes.whole, changes.size);
@@ -92,7 +93,7 @@ pub(super) async fn repaint(
     if let (Some(cols), Some(rows)) = (painting.cols, painting.rows) {
         resized(&app, &key, Size { cols, rows }).await?;
     }
-    let (bytes, offset) = app.engine.repaint(&key).await?;
+    let (bytes, offset) = app.engine.session(&key).await?.repaint().await?;
     let headers = [
         (header::CONTENT_TYPE.as_str(), "application/octet-stream".to_owned()),
         (OFFSET_HEADER, offset.to_string()),
@@ -102,8 +103,8 @@ pub(super) async fn repaint(
 
 /// Waits until a screen has this size: it hears of a change of size a moment after the terminal itself.
 async fn resized(app: &App, key: &str, size: Size) -> Result<(), Failure> {
-    let until = Instant::now() + RESIZE_TIMEOUT;
-    while app.engine.screen_since(key, None).await?.size != size {
+    let (session, until) = (app.engine.session(key).await?, Instant::now() + RESIZE_TIMEOUT);
+    while session.screen_since(None).await?.size != size {
         if Instant::now() > until {
             return Err(Failure::new(Code::Busy, format!("the screen of {key:?} has another size")));
         }

@@ -30,7 +30,8 @@ pub(super) async fn show(
     input::Key(key): input::Key,
     input::Query(look): input::Query<Look>,
 ) -> Answer<impl IntoResponse> {
-    let session = if look.glance { app.engine.glance(&key).await? } else { app.engine.find(&key).await? };
+    let session = app.engine.session(&key).await?;
+    let session = if look.glance { session.glance().await? } else { session.snapshot().await? };
     let text = app.full.one(&rights.shown(&session)).map_err(|error| unwritable(&error))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text))
 }
@@ -40,7 +41,7 @@ pub(super) async fn resize(
     input::Key(key): input::Key,
     input::Json(size, ..): input::Json<Size>,
 ) -> Answer<Json<()>> {
-    Ok(Json(app.engine.resize(&key, size).await?))
+    Ok(Json(app.engine.session(&key).await?.resize(size).await?))
 }
 
 pub(super) async fn rename(
@@ -49,7 +50,10 @@ pub(super) async fn rename(
     input::Json(request, ..): input::Json<RenameRequest>,
 ) -> Answer<Json<Session>> {
     let engine = app.engine.clone();
-    let renamed = app.work.carry_out(async move { Ok(engine.rename(&key, request.name).await?) }).await?;
+    let renamed = app
+        .work
+        .carry_out(async move { Ok(engine.session(&key).await?.rename(request.name).await?) })
+        .await?;
     Ok(Json(Session::clone(&renamed)))
 }
 
@@ -57,7 +61,7 @@ pub(super) async fn env(
     State(app): State<Arc<App>>,
     input::Key(key): input::Key,
 ) -> Answer<Json<Vec<(Text, Text)>>> {
-    Ok(Json(app.engine.env(&key).await?))
+    Ok(Json(app.engine.session(&key).await?.env().await?))
 }
 
 pub(super) async fn set_env(
@@ -66,7 +70,7 @@ pub(super) async fn set_env(
     input::Json(request, ..): input::Json<EnvRequest>,
 ) -> Answer<Json<()>> {
     let engine = app.engine.clone();
-    let work = async move { Ok(engine.set_env(&key, request.set, request.unset).await?) };
+    let work = async move { Ok(engine.session(&key).await?.set_env(request.set, request.unset).await?) };
     app.work.carry_out(work).await.map(Json)
 }
 
@@ -76,7 +80,7 @@ pub(super) async fn pipe(
     input::Json(request, ..): input::Json<PipeRequest>,
 ) -> Answer<Json<()>> {
     let engine = app.engine.clone();
-    let work = async move { Ok(engine.pipe(&key, request.file, request.from_start).await?) };
+    let work = async move { Ok(engine.session(&key).await?.pipe(request.file, request.from_start).await?) };
     app.work.carry_out(work).await.map(Json)
 }
 
@@ -90,7 +94,8 @@ pub(super) async fn wait(
     input::Key(key): input::Key,
     input::Query(query): input::Query<Wait>,
 ) -> Answer<Json<ExitRecord>> {
-    let end = app.engine.wait(&key);
+    let session = app.engine.session(&key).await?;
+    let end = session.wait();
     let end = async {
         let Some(timeout) = query.timeout_ms else { return end.await };
         tokio::time::timeout(Duration::from_millis(timeout), end).await.unwrap_or_else(|_| {
@@ -101,5 +106,5 @@ pub(super) async fn wait(
 }
 
 pub(super) async fn stats(State(app): State<Arc<App>>, input::Key(key): input::Key) -> Answer<Json<Stats>> {
-    Ok(Json(app.engine.stats(&key).await?))
+    Ok(Json(app.engine.session(&key).await?.stats().await?))
 }

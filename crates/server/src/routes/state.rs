@@ -34,7 +34,8 @@ pub(super) async fn until(
         Until::Exit | Until::State(_) => rights.to(Act::See, "wait for", &session)?,
     }
     let timeout = query.timeout_ms.map(|timeout| within(Some(timeout)));
-    let met = app.work.meanwhile(app.engine.until(session.id.as_str(), until, timeout)).await??;
+    let session = app.engine.session(session.id.as_str()).await?;
+    let met = app.work.meanwhile(session.until(until, timeout)).await??;
     let shown = rights.shown(&met.session);
     // What the state rests on is a piece of the screen.
     let evidence = if Arc::ptr_eq(&shown, &met.session) { met.evidence } else { String::new() };
@@ -45,5 +46,5 @@ pub(super) async fn explain(
     State(app): State<Arc<App>>,
     input::Key(key): input::Key,
 ) -> Answer<Json<Explanation>> {
-    Ok(Json(app.engine.explain(&key).await?))
+    Ok(Json(app.engine.session(&key).await?.explain().await?))
 }

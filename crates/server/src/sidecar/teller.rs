@@ -177,18 +177,19 @@ impl Teller {
         if kind == HOOK {
             let Hook { agent, payload } = serde_json::from_value(envelope.data)
                 .map_err(|error| Failure::new(Code::Invalid, format!("that is no hook: {error}")))?;
-            self.engine.hook(&session, agent.as_deref(), payload).await?;
+            self.engine.session(session.as_str()).await?.hook(agent.as_deref(), payload).await?;
             return Ok(None);
         }
-        let event = self.engine.tell(&session, "sidecar", &kind, envelope.data).await?;
+        let event =
+            self.engine.session(session.as_str()).await?.tell("sidecar", &kind, envelope.data).await?;
         Ok(Some(event.seq))
     }
 
     /// An event of our own about what was told.
     async fn told(&self, kind: &str, data: Value) {
-        if let Some(session) = self.seat.id()
-            && let Err(failure) = self.engine.tell(session, "sidecar", kind, data).await
-        {
+        let Some(session) = self.seat.id() else { return };
+        let told = async { self.engine.session(session.as_str()).await?.tell("sidecar", kind, data).await };
+        if let Err(failure) = told.await {
             tracing::debug!("{failure}");
         }
     }

@@ -24,14 +24,20 @@ async fn nothing_is_typed_at_a_question(place: Place) {
     let late = Manner { expires: Some(crate::plain::soon(800)), ..Manner::default() };
     assert_eq!(place.send_so("a", "1", late).await.status, Progress::Expired);
     // A message that waits is typed once the question is answered.
-    let waits = place.engine.send("a", "later".into(), Manner::default()).await.unwrap();
-    let answered = place.engine.answer("a", Answer::Deny, TEST_TIMEOUT).await.unwrap();
+    let waits = place.engine.session("a").await.unwrap().send("later", Manner::default()).await.unwrap();
+    let answered = place.engine.session("a").await.unwrap().answer(Answer::Deny, TEST_TIMEOUT).await.unwrap();
     assert_eq!(
         (answered.choice.as_str(), answered.question.title.as_str()),
         ("No", "Do you want to proceed?")
     );
-    let receipt =
-        place.engine.await_receipt(&waits.id, wharf_engine::Await::Confirmed, TEST_TIMEOUT).await.unwrap();
+    let receipt = place
+        .engine
+        .session_of_message(&waits.id)
+        .await
+        .unwrap()
+        .await_receipt(&waits.id, wharf_engine::Await::Confirmed, TEST_TIMEOUT)
+        .await
+        .unwrap();
     confirmed(&receipt);
     assert_eq!(place.got("a"), ["do it", "later"]);
     // The one key is the answer's own.
@@ -42,11 +48,19 @@ async fn nothing_is_typed_at_a_question(place: Place) {
 async fn a_question_is_approved_once(place: Place) {
     place.fake("a", &["menu"]).await;
     place.state("a", State::Idle).await;
-    let nothing = place.engine.answer("a", Answer::Approve(None), TEST_TIMEOUT).await.unwrap_err();
+    let nothing = place
+        .engine
+        .session("a")
+        .await
+        .unwrap()
+        .answer(Answer::Approve(None), TEST_TIMEOUT)
+        .await
+        .unwrap_err();
     assert_eq!(nothing.code, Code::NotAsking);
     confirmed(&place.send("a", "do it").await);
     place.state("a", State::Asking).await;
-    let answered = place.engine.answer("a", Answer::Approve(None), TEST_TIMEOUT).await.unwrap();
+    let answered =
+        place.engine.session("a").await.unwrap().answer(Answer::Approve(None), TEST_TIMEOUT).await.unwrap();
     assert_eq!(answered.choice, "Yes");
     place.until_happened("a", "granted").await;
     place.state("a", State::Idle).await;
@@ -57,14 +71,21 @@ async fn a_question_is_approved_once(place: Place) {
 async fn a_question_between_a_paste_and_its_key_is_answered_first(place: Place) {
     place.fake("a", &["asks-at-paste"]).await;
     place.state("a", State::Idle).await;
-    let sent = place.engine.send("a", "do it".into(), Manner::default()).await.unwrap();
+    let sent = place.engine.session("a").await.unwrap().send("do it", Manner::default()).await.unwrap();
     place.state("a", State::Asking).await;
-    let answer = place.engine.answer("a", Answer::Approve(None), TEST_TIMEOUT);
+    let session = place.engine.session("a").await.unwrap();
+    let answer = session.answer(Answer::Approve(None), TEST_TIMEOUT);
     let answered =
         tokio::time::timeout(TEST_TIMEOUT, answer).await.expect("the answer is not kept waiting").unwrap();
     assert_eq!(answered.choice, "Yes");
-    let receipt =
-        place.engine.await_receipt(&sent.id, wharf_engine::Await::Confirmed, TEST_TIMEOUT).await.unwrap();
+    let receipt = place
+        .engine
+        .session_of_message(&sent.id)
+        .await
+        .unwrap()
+        .await_receipt(&sent.id, wharf_engine::Await::Confirmed, TEST_TIMEOUT)
+        .await
+        .unwrap();
     confirmed(&receipt);
     assert_eq!(place.got("a"), ["do it"]);
     place.end().await;
@@ -74,12 +95,12 @@ async fn a_turn_is_stopped_and_seen_to_stop(place: Place) {
     place.fake("a", &["plain", "--work", "60000"]).await;
     confirmed(&place.send("a", "work for a minute").await);
     place.state("a", State::Working).await;
-    let stopped = place.engine.interrupt("a", TEST_TIMEOUT).await.unwrap();
+    let stopped = place.engine.session("a").await.unwrap().interrupt(TEST_TIMEOUT).await.unwrap();
     assert_eq!(stopped.report.state, State::Idle);
     assert!(!stopped.keys.is_empty() && stopped.reason.ends_with("stopped its turn"), "{stopped:?}");
     place.until_happened("a", "interrupt").await;
     // Nothing to stop is no fault.
-    let rested = place.engine.interrupt("a", TEST_TIMEOUT).await.unwrap();
+    let rested = place.engine.session("a").await.unwrap().interrupt(TEST_TIMEOUT).await.unwrap();
     assert_eq!(rested.report.state, State::Idle);
     assert!(rested.keys.is_empty(), "{rested:?}");
     assert_eq!(rested.reason, "it is idle, and has no turn to stop");

@@ -15,9 +15,16 @@ async fn another_engine_delivers_what_waits(mut place: Place) {
     place.fake("a", &["plain", "--work", "1500"]).await;
     confirmed(&place.send("a", "first").await);
     place.state("a", State::Working).await;
-    let waits = place.engine.send("a", "second".into(), Manner::default()).await.unwrap();
+    let waits = place.engine.session("a").await.unwrap().send("second", Manner::default()).await.unwrap();
     place.again().await;
-    let receipt = place.engine.await_receipt(&waits.id, Await::Confirmed, TEST_TIMEOUT).await.unwrap();
+    let receipt = place
+        .engine
+        .session_of_message(&waits.id)
+        .await
+        .unwrap()
+        .await_receipt(&waits.id, Await::Confirmed, TEST_TIMEOUT)
+        .await
+        .unwrap();
     confirmed(&receipt);
     assert_eq!(place.got("a"), ["first", "second"]);
     place.end().await;

@@ -109,7 +109,14 @@ async fn a_program_that_dies_after_reading(place: Place) {
         (Progress::Unconfirmed, Some(Code::Unconfirmed)),
         "{receipt:#?}"
     );
-    let after = place.engine.send("a", "more".into(), wharf_model::Manner::default()).await.unwrap_err();
+    let after = place
+        .engine
+        .session("a")
+        .await
+        .unwrap()
+        .send("more", wharf_model::Manner::default())
+        .await
+        .unwrap_err();
     assert_eq!(after.code, Code::Ended);
     place.end().await;
 }
@@ -124,10 +131,10 @@ async fn plain_programs_take_messages_too(place: Place) {
     place.start("sh", &["sh", "-i"]).await;
     confirmed(&place.send("sh", "echo from-$((40+2))").await);
     let until = wharf_model::Until::Match("^from-42".to_owned());
-    place.engine.until("sh", until, Some(crate::place::TEST_TIMEOUT)).await.unwrap();
+    place.engine.session("sh").await.unwrap().until(until, Some(crate::place::TEST_TIMEOUT)).await.unwrap();
     place.start("bash", &["bash", "--norc"]).await;
     confirmed(&place.send("bash", "echo from-$((41+2))").await);
     let until = wharf_model::Until::Match("^from-43".to_owned());
-    place.engine.until("bash", until, Some(crate::place::TEST_TIMEOUT)).await.unwrap();
+    place.engine.session("bash").await.unwrap().until(until, Some(crate::place::TEST_TIMEOUT)).await.unwrap();
     place.end().await;
 }

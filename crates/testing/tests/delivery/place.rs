@@ -87,8 +87,14 @@ impl Place {
     }
 
     pub(crate) async fn send_so(&self, name: &str, text: &str, manner: Manner) -> Receipt {
-        let receipt = self.engine.send(name, text.to_owned(), manner).await.unwrap();
-        self.engine.await_receipt(&receipt.id, Await::Confirmed, TEST_TIMEOUT).await.unwrap()
+        let receipt = self.engine.session(name).await.unwrap().send(text.to_owned(), manner).await.unwrap();
+        self.engine
+            .session_of_message(&receipt.id)
+            .await
+            .unwrap()
+            .await_receipt(&receipt.id, Await::Confirmed, TEST_TIMEOUT)
+            .await
+            .unwrap()
     }
 
     /// What the agent really got, in order.
@@ -123,17 +129,23 @@ impl Place {
 
     pub(crate) async fn state(&self, name: &str, state: State) {
         let until = wharf_model::Until::State(state);
-        if let Err(failure) = self.engine.until(name, until, Some(TEST_TIMEOUT)).await {
-            let explained = self.engine.explain(name).await;
-            let screen =
-                self.engine.capture(name, wharf_engine::What::Screen, wharf_engine::Format::Plain).await;
+        if let Err(failure) = self.engine.session(name).await.unwrap().until(until, Some(TEST_TIMEOUT)).await
+        {
+            let explained = self.engine.session(name).await.unwrap().explain().await;
+            let screen = self
+                .engine
+                .session(name)
+                .await
+                .unwrap()
+                .capture(wharf_engine::What::Screen, wharf_engine::Format::Plain)
+                .await;
             panic!("{failure}\n{explained:#?}\n{}", screen.unwrap_or_default());
         }
     }
 
     pub(crate) async fn end(self) {
         for session in self.engine.list(&wharf_engine::Filter::default()) {
-            let _ = self.engine.kill(session.id.as_str(), "the test").await;
+            let _ = self.engine.session(session.id.as_str()).await.unwrap().kill("the test").await;
         }
         self.engine.close().await;
     }

@@ -59,7 +59,7 @@ async fn text_may_be_left_in_the_composer(place: Place) {
     let late = Manner { expires: Some(soon(700)), ..Manner::default() };
     let receipt = place.send_so("a", "another", late).await;
     assert_eq!((receipt.status, receipt.code), (Progress::Expired, Some(Code::Expired)), "{receipt:#?}");
-    place.engine.press("a", &["Enter".to_owned()]).await.unwrap();
+    place.engine.session("a").await.unwrap().press(&["Enter".to_owned()]).await.unwrap();
     confirmed(&place.send("a", "next").await);
     assert_eq!(place.got("a"), ["half a thought", "next"]);
     place.end().await;
@@ -81,7 +81,7 @@ async fn states_follow_the_agent(place: Place) {
     confirmed(&place.send("a", "work").await);
     place.state("a", State::Working).await;
     place.state("a", State::Idle).await;
-    let mut events = place.engine.events("a", 0).await.unwrap();
+    let mut events = place.engine.session("a").await.unwrap().events(0).await.unwrap();
     let mut states = Vec::new();
     while let Some(event) = events.next(false).await.unwrap() {
         if event.kind == "state" {

@@ -20,8 +20,18 @@ async fn many_senders_at_once_never_mix(place: Place) {
         tokio::spawn(async move {
             let text = format!("message {n} {}", "filler ".repeat(n * 10));
             let text = text.trim_end().to_owned();
-            let receipt = engine.send("a", text.clone(), Manner::default()).await.unwrap();
-            (text, engine.await_receipt(&receipt.id, Await::Confirmed, TEST_TIMEOUT).await.unwrap())
+            let receipt =
+                engine.session("a").await.unwrap().send(text.clone(), Manner::default()).await.unwrap();
+            (
+                text,
+                engine
+                    .session_of_message(&receipt.id)
+                    .await
+                    .unwrap()
+                    .await_receipt(&receipt.id, Await::Confirmed, TEST_TIMEOUT)
+                    .await
+                    .unwrap(),
+            )
         })
     });
     let sent: Vec<_> = sent.collect();
@@ -46,7 +56,7 @@ async fn a_key_sends_once(place: Place) {
     confirmed(&first);
     assert_eq!(first, second);
     assert_eq!(place.got("a"), ["once"]);
-    assert_eq!(place.engine.messages("a").await.unwrap(), [first]);
+    assert_eq!(place.engine.session("a").await.unwrap().messages().await.unwrap(), [first]);
     place.end().await;
 }
 
@@ -54,10 +64,10 @@ async fn a_message_is_taken_back_before_it_is_typed(place: Place) {
     place.fake("a", &["plain", "--work", "60000"]).await;
     confirmed(&place.send("a", "long work").await);
     place.state("a", State::Working).await;
-    let waits = place.engine.send("a", "never mind".into(), Manner::default()).await.unwrap();
-    let receipt = place.engine.cancel(&waits.id).await.unwrap();
+    let waits = place.engine.session("a").await.unwrap().send("never mind", Manner::default()).await.unwrap();
+    let receipt = place.engine.session_of_message(&waits.id).await.unwrap().cancel(&waits.id).await.unwrap();
     assert_eq!((receipt.status, receipt.code), (Progress::Cancelled, Some(Code::Cancelled)));
-    place.engine.interrupt("a", TEST_TIMEOUT).await.unwrap();
+    place.engine.session("a").await.unwrap().interrupt(TEST_TIMEOUT).await.unwrap();
     confirmed(&place.send("a", "next").await);
     assert_eq!(place.got("a"), ["long work", "next"]);
     place.end().await;
@@ -66,9 +76,16 @@ async fn a_message_is_taken_back_before_it_is_typed(place: Place) {
 async fn messages_of_a_session_that_ends_are_told(place: Place) {
     place.fake("a", &["plain", "--work", "60000"]).await;
     confirmed(&place.send("a", "long work").await);
-    let waits = place.engine.send("a", "never".into(), Manner::default()).await.unwrap();
-    place.engine.kill("a", "the test").await.unwrap();
-    let receipt = place.engine.await_receipt(&waits.id, Await::Confirmed, TEST_TIMEOUT).await.unwrap();
+    let waits = place.engine.session("a").await.unwrap().send("never", Manner::default()).await.unwrap();
+    place.engine.session("a").await.unwrap().kill("the test").await.unwrap();
+    let receipt = place
+        .engine
+        .session_of_message(&waits.id)
+        .await
+        .unwrap()
+        .await_receipt(&waits.id, Await::Confirmed, TEST_TIMEOUT)
+        .await
+        .unwrap();
     assert_eq!((receipt.status, receipt.code), (Progress::Refused, Some(Code::Ended)), "{receipt:#?}");
     place.end().await;
 }

@@ -15,7 +15,7 @@ everywhere! {
 }
 
 async fn events(place: &Place, name: &str, follow: bool) -> Vec<Event> {
-    let mut stream = place.engine.events(name, 0).await.unwrap();
+    let mut stream = place.engine.session(name).await.unwrap().events(0).await.unwrap();
     let mut events = Vec::new();
     while let Some(event) = stream.next(follow).await.unwrap() {
         events.push(event);
@@ -56,7 +56,14 @@ async fn a_stream_of_json_becomes_events(place: Place) {
         assert_eq!((failure.code, place.has_pipes()), (Code::Unsupported, false), "{failure:?}");
         return place.end().await;
     }
-    place.engine.until("s", wharf_model::Until::Exit, Some(TEST_TIMEOUT)).await.unwrap();
+    place
+        .engine
+        .session("s")
+        .await
+        .unwrap()
+        .until(wharf_model::Until::Exit, Some(TEST_TIMEOUT))
+        .await
+        .unwrap();
     let told: Vec<Event> =
         events(&place, "s", true).await.into_iter().filter(|event| event.source == "stream").collect();
     let kinds: Vec<&str> = told.iter().map(|event| event.kind.as_str()).collect();
@@ -69,14 +76,34 @@ async fn a_stream_of_json_becomes_events(place: Place) {
 
 async fn events_are_numbered_kept_and_move_the_state(mut place: Place) {
     let session = place.start("a", &["cat"]).await;
-    let told =
-        place.engine.tell(&session.id, "sidecar", "turn.started", json!({"prompt": "x"})).await.unwrap();
+    let told = place
+        .engine
+        .session(session.id.as_str())
+        .await
+        .unwrap()
+        .tell("sidecar", "turn.started", json!({"prompt": "x"}))
+        .await
+        .unwrap();
     assert_eq!(told.kind, "turn.started");
     place.state("a", State::Working).await;
     let shown = place.engine.find("a").await.unwrap();
     assert_eq!((shown.state, shown.source), (State::Working, wharf_model::Source::Agent));
-    place.engine.tell(&session.id, "sidecar", "tomorrows.kind", json!({"any": [1, 2]})).await.unwrap();
-    place.engine.tell(&session.id, "sidecar", "permission.asked", json!({})).await.unwrap();
+    place
+        .engine
+        .session(session.id.as_str())
+        .await
+        .unwrap()
+        .tell("sidecar", "tomorrows.kind", json!({"any": [1, 2]}))
+        .await
+        .unwrap();
+    place
+        .engine
+        .session(session.id.as_str())
+        .await
+        .unwrap()
+        .tell("sidecar", "permission.asked", json!({}))
+        .await
+        .unwrap();
     place.state("a", State::Asking).await;
     let before = events(&place, "a", false).await;
     place.again().await;
@@ -91,7 +118,8 @@ async fn events_are_numbered_kept_and_move_the_state(mut place: Place) {
 
 async fn a_hook_is_translated_by_the_profile(place: Place) {
     let session = place.start("a", &["cat"]).await;
-    let hook = |payload| place.engine.hook(&session.id, Some("claude"), payload);
+    let session = place.engine.session(session.id.as_str()).await.unwrap();
+    let hook = |payload| session.hook(Some("claude"), payload);
     hook(json!({"hook_event_name": "UserPromptSubmit", "prompt": "do it", "session_id": "c"})).await.unwrap();
     place.state("a", State::Working).await;
     hook(json!({"hook_event_name": "Stop", "session_id": "c"})).await.unwrap();

@@ -34,13 +34,14 @@ async fn a_terminal_that_nobody_looks_at_answers_once(mut place: Place) {
     assert!(answer.starts_with(b"\x1b[1;7R\x1b[?"), "{:?}", String::from_utf8_lossy(&answer));
     // Looking, another engine and a rebuilt screen read the same bytes again, and type nothing.
     for _ in 0..3 {
-        let screen = place.engine.capture("a", What::Screen, Format::Plain).await.unwrap();
+        let screen =
+            place.engine.session("a").await.unwrap().capture(What::Screen, Format::Plain).await.unwrap();
         assert!(screen.starts_with("hello"), "{screen:?}");
-        place.engine.capture("a", What::All, Format::Plain).await.unwrap();
-        place.engine.repaint("a").await.unwrap();
+        place.engine.session("a").await.unwrap().capture(What::All, Format::Plain).await.unwrap();
+        place.engine.session("a").await.unwrap().repaint().await.unwrap();
         place.again().await;
     }
-    place.engine.write("a", b"end", TEST_TIMEOUT).await.unwrap();
+    place.engine.session("a").await.unwrap().write(b"end", TEST_TIMEOUT).await.unwrap();
     let all = typed(&place, answer.len() + 3).await;
     assert_eq!(all, [&answer[..], b"end"].concat());
     place.end().await;
@@ -50,9 +51,9 @@ async fn a_flood_full_of_questions_is_answered_within_reason(place: Place) {
     let flood = "stty raw -echo; i=0; while [ $i -lt 3000 ]; do printf 'text %s \\033[5n\\r\\n' $i; i=$((i+1)); done; exec cat >> typed";
     place.start("a", &["sh", "-c", flood]).await;
     let until = wharf_model::Until::Match("text 2999".to_owned());
-    place.engine.until("a", until, Some(TEST_TIMEOUT)).await.unwrap();
+    place.engine.session("a").await.unwrap().until(until, Some(TEST_TIMEOUT)).await.unwrap();
     // Each question has one answer at most, and nothing else is typed.
-    place.engine.write("a", b"end", TEST_TIMEOUT).await.unwrap();
+    place.engine.session("a").await.unwrap().write(b"end", TEST_TIMEOUT).await.unwrap();
     let deadline = Instant::now() + TEST_TIMEOUT;
     let all = loop {
         let all = typed(&place, 3).await;
@@ -73,16 +74,17 @@ async fn what_changed_is_a_few_rows_and_not_a_dump(place: Place) {
         .start("a", &["sh", "-c", "i=0; while [ $i -lt 20 ]; do echo line $i; i=$((i+1)); done; exec cat"])
         .await;
     let until = wharf_model::Until::Match("line 19".to_owned());
-    place.engine.until("a", until, Some(TEST_TIMEOUT)).await.unwrap();
-    let first = place.engine.screen_since("a", None).await.unwrap();
+    place.engine.session("a").await.unwrap().until(until, Some(TEST_TIMEOUT)).await.unwrap();
+    let first = place.engine.session("a").await.unwrap().screen_since(None).await.unwrap();
     assert!(first.whole && first.rows.len() >= 20, "{first:#?}");
-    place.engine.write("a", b"typed\n", TEST_TIMEOUT).await.unwrap();
+    place.engine.session("a").await.unwrap().write(b"typed\n", TEST_TIMEOUT).await.unwrap();
     let mut rows = Vec::new();
     let mut cursor = first.cursor;
     let deadline = Instant::now() + TEST_TIMEOUT;
     while !rows.iter().any(|text| text == "typed") {
         assert!(Instant::now() < deadline, "{rows:?}");
-        let next = place.engine.screen_change("a", &cursor, TEST_TIMEOUT).await.unwrap();
+        let next =
+            place.engine.session("a").await.unwrap().screen_change(&cursor, TEST_TIMEOUT).await.unwrap();
         assert!(!next.whole);
         rows.extend(next.rows.into_iter().map(|row| row.text));
         cursor = next.cursor;
