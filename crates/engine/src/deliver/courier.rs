@@ -50,7 +50,7 @@ pub(crate) fn spawn(
             Ok(queue) => {
                 let desk = Desk { shared, handle, observed, queue, delivers: false };
                 if let Some(queue) = desk.run(requests).await {
-                    leave.to_next(queue);
+                    leave.hand_over(queue);
                 }
             }
             Err(failure) => {

@@ -85,7 +85,7 @@ pub(crate) fn spawn(
             let agent = observed.profile().attend;
             shared.output_watch.watch(&shared, &handle, agent, observed.processed());
         }
-        leave.to_next(memory);
+        leave.hand_over(memory);
         if goes_on {
             if unreadable {
                 // A log that cannot be read now is not looked at again and again.
@@ -195,7 +195,10 @@ impl Observer {
         self.resized(&mut view);
         let (mut publish, mut again, mut over) = (Some(Instant::now()), None::<Instant>, false);
         let mut gather = None::<Instant>;
+        // When something was last published, and whether the last request was about what was told.
+        let (mut published, mut told) = (None::<Instant>, false);
         loop {
+            let told_before = std::mem::take(&mut told);
             let wanted = self.observed.is_followed();
             if wanted {
                 self.last_needed = Instant::now();
@@ -222,8 +225,12 @@ impl Observer {
             tokio::select! {
                 biased;
                 () = &mut closed => break,
-                Some(request) = requests.recv() => {
-                    if request.is_look() {
+                // A flood of what is told leaves every other turn to the rest.
+                Some(request) = requests.recv(), if !told_before => {
+                    told = !request.is_look();
+                    if told {
+                        publish.get_or_insert(published.map_or_else(Instant::now, |at| at + PUBLISH_INTERVAL));
+                    } else {
                         self.last_needed = Instant::now();
                         if let Some(statuses) = &mut statuses {
                             self.status = statuses.borrow_and_update().clone();
@@ -272,13 +279,14 @@ impl Observer {
                         break;
                     }
                 }
+                () = std::future::ready(()), if told_before => {}
             }
             // A burst is published at its end, or now and then.
             let at = Instant::now();
             if publish.is_none_or(|due| at >= due) {
                 self.memory.changed = false;
                 again = self.publish(&view);
-                publish = None;
+                (publish, published) = (None, Some(at));
             }
             if publish.is_none() && view.offset > self.observed.processed() {
                 publish = Some(at + PUBLISH_INTERVAL);

@@ -33,7 +33,7 @@ pub(crate) struct Begin<R, S> {
 pub(crate) struct Leave<S>(oneshot::Sender<S>);
 
 impl<S> Leave<S> {
-    pub(crate) fn to_next(self, state: S) {
+    pub(crate) fn hand_over(self, state: S) {
         // Nobody may ever need it.
         let _ = self.0.send(state);
     }
@@ -118,7 +118,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         working.fetch_sub(1, Ordering::SeqCst);
-        leave.to_next(sum);
+        leave.hand_over(sum);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -154,7 +154,7 @@ mod tests {
             drop(tokio::spawn(async {
                 let (requests, left, leave) = begin.begin().await;
                 assert_eq!(left, None);
-                leave.to_next(7);
+                leave.hand_over(7);
                 drop(requests);
             }));
         });
