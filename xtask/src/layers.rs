@@ -64,7 +64,7 @@ const NARROW: &[(&str, &[&str])] = &[
             "wharf-archive",
         ],
     ),
-    // What everything else runs on top of must not know any backend.
+    // What everything else runs on top of must not know any backend. It hands one on, by a feature, to those who embed it.
     (
         "wharf-engine",
         &[
@@ -76,6 +76,7 @@ const NARROW: &[(&str, &[&str])] = &[
             "wharf-store",
             "wharf-screen",
             "wharf-agents",
+            "wharf-local",
         ],
     ),
 ];

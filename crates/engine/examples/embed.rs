@@ -5,9 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_engine::{Config, Engine, Failure, OutputChunk};
-use wharf_local::{LocalBackend, Options};
-use wharf_model::{Home, Offset, Spec};
+use wharf_engine::local::Options;
+use wharf_engine::prelude::*;
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> Result<(), Failure> {

@@ -14,8 +14,7 @@
 //! ```
 //! # use std::sync::Arc;
 //! # use wharf_backend::fake::FakeBackend;
-//! # use wharf_model::{Home, Spec};
-//! use wharf_engine::{Config, Engine};
+//! use wharf_engine::prelude::*;
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! # let root = tempfile::tempdir().unwrap();
@@ -26,6 +25,9 @@
 //! engine.close().await;
 //! # Ok::<(), wharf_engine::Failure>(()) }).unwrap();
 //! ```
+//!
+//! Without the feature `local`, which is a default, there is no backend in it: bring one that implements
+//! [`backend::Backend`].
 //!
 //! Where a change belongs:
 //!
@@ -63,6 +65,27 @@ pub use session::session_handle::{SessionHandle, SessionWatch};
 pub use wharf_backend::{Archive, Environment, ExecRequest, Output, OutputChunk, Pending, Progress, Stream};
 pub use wharf_model::Failure;
 pub use wharf_screen::{Format, What};
+
+/// The contract of backends and environments.
+pub use wharf_backend as backend;
+/// Sessions on this host.
+#[cfg(feature = "local")]
+pub use wharf_local as local;
+/// Plain data: ids, names, specs, states, receipts.
+pub use wharf_model as model;
+
+/// What most programs that embed the engine name: `use wharf_engine::prelude::*;`.
+pub mod prelude {
+    pub use wharf_backend::{Output, OutputChunk};
+    #[cfg(feature = "local")]
+    pub use wharf_local::LocalBackend;
+    pub use wharf_model::{
+        Code, ExitRecord, Failure, Home, Manner, Name, Offset, Progress, Receipt, Session, SessionId, Size,
+        Spec, State, Text, Until,
+    };
+
+    pub use crate::{Answer, Await, Config, Engine, Filter, SessionHandle, SessionWatch, Timeouts};
+}
 
 /// What every operation of the engine returns.
 pub type Result<T> = std::result::Result<T, Failure>;

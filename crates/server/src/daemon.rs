@@ -141,6 +141,7 @@ impl Daemon {
     pub async fn open(home: &Home, backends: Vec<Arc<dyn Backend>>) -> Result<Self, Failure> {
         private_directory(home.state())?;
         let mut config = Config::new(home.clone(), backends);
+        config.serves_events = true;
         config.hook_command = own_program().map(|program| vec![program, "hook".to_owned()]);
         #[cfg(feature = "docker")]
         {

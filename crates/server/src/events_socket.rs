@@ -13,6 +13,7 @@ use crate::work::Work;
 /// Serves the socket that `WHARF_EVENTS` names in the sessions of an engine, with the limits that the daemon has, until it is
 /// closed or dropped. The engine's lock keeps any other from the same place.
 pub struct EventsSocket {
+    engine: Engine,
     work: Work,
     serving: Option<JoinHandle<()>>,
 }
@@ -25,7 +26,8 @@ impl EventsSocket {
         let work = Work::new();
         let callers = Callers::new(engine.clone());
         let serving = tokio::spawn(sidecar::serve(listener, engine.clone(), callers, work.clone()));
-        Ok(Self { work, serving: Some(serving) })
+        engine.set_events_served(true);
+        Ok(Self { engine: engine.clone(), work, serving: Some(serving) })
     }
 
     /// Ends it, and returns once nobody is served any more. Before the engine is closed.
@@ -40,6 +42,7 @@ impl EventsSocket {
 
 impl Drop for EventsSocket {
     fn drop(&mut self) {
+        self.engine.set_events_served(false);
         self.work.stop();
     }
 }

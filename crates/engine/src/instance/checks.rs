@@ -25,6 +25,7 @@ const MIN_CLOCK_MILLIS: u64 = 1_704_067_200_000;
 
 /// Whether a backend can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BackendStatus {
     /// Its name.
     pub name: String,
@@ -38,6 +39,7 @@ pub struct BackendStatus {
 
 /// Something that was looked at, and how it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Check {
     /// What was looked at.
     pub name: String,

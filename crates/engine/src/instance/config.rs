@@ -14,8 +14,9 @@ pub type Order = Arc<dyn Fn() -> Result<Vec<String>> + Send + Sync>;
 /// Says what names are unique in.
 pub type Naming = Arc<dyn Fn() -> Result<NameScope> + Send + Sync>;
 
-/// What an engine is opened with.
+/// What an engine is opened with. [`Config::new`] makes one, and its fields may be set after that.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Config {
     /// Where the instance lives.
     pub home: Home,
@@ -36,6 +37,8 @@ pub struct Config {
     pub hook_command: Option<Vec<String>>,
     /// The same for agents in a container, where it must be a program that every container has.
     pub inner_hook_command: Option<Vec<String>>,
+    /// Whether somebody serves the events socket from the start: sessions have it as `WHARF_EVENTS` only where it is served.
+    pub serves_events: bool,
 }
 
 impl Config {
@@ -52,12 +55,42 @@ impl Config {
             timeouts: Timeouts::default(),
             hook_command: None,
             inner_hook_command: None,
+            serves_events: false,
         }
+    }
+
+    /// With this order of backends for specs that leave the choice open.
+    #[must_use]
+    pub fn with_auto(mut self, auto: Order) -> Self {
+        self.auto = auto;
+        self
+    }
+
+    /// With names that are unique in what this says.
+    #[must_use]
+    pub fn with_naming(mut self, naming: Naming) -> Self {
+        self.naming = naming;
+        self
+    }
+
+    /// With what may rewrite a launch.
+    #[must_use]
+    pub fn with_environments(mut self, environments: Vec<Arc<dyn Environment>>) -> Self {
+        self.environments = environments;
+        self
+    }
+
+    /// With these limits of time.
+    #[must_use]
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
     }
 }
 
-/// How long each outside wait may take.
+/// How long each outside wait may take. Its fields may be set one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Timeouts {
     /// A backend's start.
     pub start: Duration,

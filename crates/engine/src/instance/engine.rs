@@ -1,5 +1,6 @@
 //! Defines `Engine`, the handle to one instance: open, close, list, follow changes.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use tokio::sync::broadcast;
@@ -80,6 +81,11 @@ impl Engine {
     /// Where the instance lives.
     pub fn home(&self) -> &Home {
         &self.shared.home
+    }
+
+    /// Says whether somebody serves the events socket from now on. Commands that start while one does have it as `WHARF_EVENTS`.
+    pub fn set_events_served(&self, served: bool) {
+        self.shared.events_served.store(served, Ordering::Release);
     }
 
     /// Sessions in the order of creation: all that are not over, and the newest thousand that are.

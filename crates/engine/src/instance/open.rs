@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Semaphore, broadcast};
@@ -55,6 +56,7 @@ pub(crate) async fn open(config: Config) -> Result<Owner> {
         profile_cache: crate::observe::profiles::ProfileCache::default(),
         hook_command: config.hook_command,
         inner_hook_command: config.inner_hook_command,
+        events_served: AtomicBool::new(config.serves_events),
         ports: crate::launch::ports::Ports::default(),
         beside: wharf_backend::Beside::default(),
         login: crate::launch::login_shell::Login::default(),

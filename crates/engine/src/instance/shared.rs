@@ -1,6 +1,7 @@
 //! Holds what the engine's handles and tasks share: backends, store, registry, timeouts.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
@@ -43,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) hook_command: Option<Vec<String>>,
     /// The same in a container.
     pub(crate) inner_hook_command: Option<Vec<String>>,
+    /// Whether somebody serves the events socket now.
+    pub(crate) events_served: AtomicBool,
     pub(crate) ports: Ports,
     /// Reads files that may be on a disk that never answers.
     pub(crate) beside: Beside,

@@ -1,6 +1,7 @@
 //! Builds the variables of a session's command.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use wharf_model::{Change, Environment, EnvironmentBase, Home, Text, Ticket};
 
@@ -36,7 +37,12 @@ impl Shared {
             set("WHARF_SESSION_ID", ticket.id.as_str().into()),
             set("WHARF_TOKEN", ticket.token.as_str().into()),
             set("WHARF_STATE", self.home.state().into()),
-            set("WHARF_EVENTS", self.home.events_socket().into()),
+            // One that came with the caller's variables is another instance's.
+            if self.events_served.load(Ordering::Acquire) {
+                set("WHARF_EVENTS", self.home.events_socket().into())
+            } else {
+                Change::Unset("WHARF_EVENTS".into())
+            },
         ];
         ours.extend(ticket.spec.ports.iter().map(|port| set(&port.variable, port.number.to_string().into())));
         // One that came with the caller's variables is another session's.

@@ -19,6 +19,7 @@ const MAX_NAMED: usize = 8;
 
 /// One thing that a collection removed, would remove, or kept on doubt.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Collected {
     /// `removed` or `kept`.
     pub what: String,

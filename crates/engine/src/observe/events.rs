@@ -81,6 +81,7 @@ impl EventStream {
 
 /// An agent profile, as `wharf agents` lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct AgentSummary {
     /// Its name.
     pub name: String,

@@ -19,6 +19,7 @@ const GLANCE_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// What was waited for, and came.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Met {
     /// The session then.
     pub session: Arc<Session>,

@@ -39,6 +39,7 @@ pub(crate) struct View {
 
 /// What changed on a screen since somebody looked last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ScreenChanges {
     /// To be given the next time.
     pub cursor: String,
@@ -56,6 +57,7 @@ pub struct ScreenChanges {
 
 /// A row that is different now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ChangedRow {
     /// Its number from the top, from 0.
     pub row: usize,

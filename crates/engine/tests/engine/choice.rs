@@ -68,7 +68,7 @@ async fn engine(place: &Place, order: &[&str]) -> Engine {
     ];
     let order: Vec<String> = order.iter().map(|name| (*name).to_owned()).collect();
     let auto = Arc::new(move || Ok(order.clone()));
-    Engine::open(Config { auto, ..Config::new(place.home(), backends) }).await.unwrap()
+    Engine::open(Config::new(place.home(), backends).with_auto(auto)).await.unwrap()
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Tests renaming, changes of variables, and snapshots of live sessions.
 
-use wharf_model::{Code, Home, Ticket};
+use wharf_engine::Engine;
+use wharf_model::{Code, Environment, Home, Text, Ticket};
 
 use crate::place::{Place, named};
 
@@ -81,5 +82,34 @@ async fn a_snapshot_is_replaced_only_when_something_changed() {
     engine.session("a").await.unwrap().set_env(vec![("A".into(), "1".into())], vec![]).await.unwrap();
     let again = engine.find("a").await.unwrap();
     assert!(std::sync::Arc::ptr_eq(&settled, &again));
+    engine.close().await;
+}
+
+/// What a command that starts in the session now has as the events socket.
+async fn events_sockets(engine: &Engine) -> Vec<Text> {
+    let env = engine.session("a").await.unwrap().env().await.unwrap().into_iter();
+    env.filter(|(name, _)| name.as_bytes() == b"WHARF_EVENTS").map(|(_, path)| path).collect()
+}
+
+#[tokio::test]
+async fn the_events_socket_is_named_where_somebody_serves_it() {
+    let place = Place::new();
+    let engine = place.open().await;
+    let mut spec = named("a", &["fake:sleep"]);
+    // As in a session that was started in another one.
+    spec.env = Environment::exactly([("WHARF_EVENTS".into(), "/another".into())]);
+    engine.start(spec).await.unwrap();
+    let socket: Text = place.home().events_socket().into();
+    assert_eq!(events_sockets(&engine).await, []);
+    engine.set_events_served(true);
+    assert_eq!(events_sockets(&engine).await, std::slice::from_ref(&socket));
+    engine.set_events_served(false);
+    assert_eq!(events_sockets(&engine).await, []);
+    engine.close().await;
+    drop(engine);
+    let mut config = place.config();
+    config.serves_events = true;
+    let engine = Engine::open(config).await.unwrap();
+    assert_eq!(events_sockets(&engine).await, [socket]);
     engine.close().await;
 }

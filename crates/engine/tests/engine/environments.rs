@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use wharf_backend::{Launch, Probe};
-use wharf_engine::{Config, Engine, Environment, Failure, Filter, Progress};
+use wharf_engine::{Engine, Environment, Failure, Filter, Progress};
 use wharf_model::{Capabilities, Code, SessionId, Spec};
 
 use crate::place::{Place, named, output};
@@ -68,7 +68,7 @@ async fn remembering(place: &Place, wait: bool, kept: &Arc<Mutex<Vec<SessionId>>
     let waiting = Arc::new(Notify::new());
     let prefix = Prefix { wait, waiting: Arc::clone(&waiting), kept: Arc::clone(kept) };
     let environments: Vec<Arc<dyn Environment>> = vec![Arc::new(prefix)];
-    (Engine::open(Config { environments, ..place.config() }).await.unwrap(), waiting)
+    (Engine::open(place.config().with_environments(environments)).await.unwrap(), waiting)
 }
 
 fn dressed(name: &str, argv: &[&str]) -> Spec {

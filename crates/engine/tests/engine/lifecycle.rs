@@ -144,11 +144,10 @@ async fn the_commands_variables_are_exactly_those() {
     let log = std::fs::read(place.home().session(&session.id).join("log/00000000000000000000.log")).unwrap();
     let mut expected = b"A=1:2\0WHARF_SESSION=a\0RAW=\xff\n'\"$(x)\0B=\0".to_vec();
     expected.extend(format!("WHARF_SESSION_ID={}\0WHARF_TOKEN={}\0", session.id, ticket.token).bytes());
-    let (state, events) = (place.home().state().to_owned(), place.home().events_socket());
-    expected.extend(format!("WHARF_STATE={}\0WHARF_EVENTS={}\0", state.display(), events.display()).bytes());
+    expected.extend(format!("WHARF_STATE={}\0", place.home().state().display()).bytes());
     expected.extend(format!("PORT={port}\0").bytes());
     assert_eq!(String::from_utf8_lossy(&log), String::from_utf8_lossy(&expected));
-    assert_eq!(engine.session("a").await.unwrap().env().await.unwrap().len(), 9);
+    assert_eq!(engine.session("a").await.unwrap().env().await.unwrap().len(), 8);
     engine.close().await;
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use wharf_engine::{Config, Engine};
+use wharf_engine::Engine;
 use wharf_model::{Code, Home, NameScope, Spec, Ticket};
 
 use crate::place::{Place, named, spec};
@@ -14,7 +14,7 @@ async fn engine(place: &Place, by_group: &Arc<AtomicBool>) -> Engine {
     let naming = Arc::new(move || {
         Ok(if by_group.load(Ordering::SeqCst) { NameScope::Group } else { NameScope::Instance })
     });
-    Engine::open(Config { naming, ..place.config() }).await.unwrap()
+    Engine::open(place.config().with_naming(naming)).await.unwrap()
 }
 
 fn switch(on: bool) -> Arc<AtomicBool> {
@@ -208,7 +208,7 @@ async fn a_session_keeps_its_name_whatever_is_set_later() {
 async fn a_setting_that_cannot_be_read_refuses_only_what_it_decides() {
     let place = Place::new();
     let naming = Arc::new(|| Err(wharf_model::Failure::new(Code::Invalid, "no such scope")));
-    let engine = Engine::open(Config { naming, ..place.config() }).await.unwrap();
+    let engine = Engine::open(place.config().with_naming(naming)).await.unwrap();
     let failure = engine.start(of("team", named("api", &["fake:sleep"]))).await.unwrap_err();
     assert_eq!((failure.code, failure.message.as_str()), (Code::Invalid, "no such scope"));
     engine.start(named("api", &["fake:sleep"])).await.unwrap();
