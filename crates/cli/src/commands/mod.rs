@@ -100,7 +100,7 @@ pub(crate) const VERBS: &[Verb] = &[
     verb!(stop, "Stop sessions: TERM to the whole tree, grace, KILL"),
     verb!(kill, "Kill sessions at once, with their whole trees"),
     verb!(pause, "Make sessions stand still"),
-    verb!(unpause, "Let sessions go on"),
+    verb!(unpause, "Let paused sessions run again"),
     verb!(restart, "Start sessions again, with the same command"),
     verb!(rm, "Remove ended sessions and their logs"),
     verb!(rename, "Give a session another name"),

@@ -1,4 +1,4 @@
-//! `wharf pause`: freezes sessions.
+//! `wharf pause`: makes sessions stand still.
 
 use wharf_api::ManyRequest;
 

@@ -1,4 +1,4 @@
-//! `wharf unpause`: lets frozen sessions go on.
+//! `wharf unpause`: lets paused sessions run again.
 
 use wharf_api::ManyRequest;
 
@@ -18,5 +18,5 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let request = ManyRequest { selector: args.which.chosen()?, ..ManyRequest::default() };
-    apply("goes on", args.json, &request, async |client, request| client.unpause(request).await)
+    apply("unpaused", args.json, &request, async |client, request| client.unpause(request).await)
 }

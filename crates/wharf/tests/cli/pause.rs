@@ -40,7 +40,7 @@ fn a_paused_session_is_shown_and_survives_the_daemon() {
     let before = [wharf.log("one"), wharf.log("pane")];
     assert!(is_paused(&wharf, "one") && is_paused(&wharf, "pane"), "a new daemon sees what is");
     assert_eq!([wharf.log("one"), wharf.log("pane")], before, "nothing of it runs");
-    assert_eq!(wharf.ok(&["unpause", "--all"]), "one goes on\npane goes on\n");
+    assert_eq!(wharf.ok(&["unpause", "--all"]), "one unpaused\npane unpaused\n");
     assert!(until(|| wharf.log("one").len() > before[0].len() && wharf.log("pane").len() > before[1].len()));
     assert!(!is_paused(&wharf, "one"));
 }
