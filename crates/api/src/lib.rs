@@ -4,12 +4,14 @@
 //! - [`Client`] makes requests; [`LogReader`] follows a session's output, [`EventReader`] its events,
 //!   [`ArchiveReader`] its files.
 //! - [`direct`] makes one request without a runtime; [`rows`] is how a list is printed without being parsed.
+//! - [`ConfigFile`] is what the user's `config.toml` says.
 //! - [`daemon`] starts a daemon where none answers.
 //! - [`linux`] holds what both ends of the socket need from the system.
 //!
 //! Futures of this crate run on any tokio runtime whose I/O and time drivers are on.
 
 mod client;
+mod config_file;
 mod connection;
 pub mod daemon;
 mod daemon_environment;
@@ -37,6 +39,7 @@ mod trust;
 mod types;
 
 pub use client::{Client, MAX_WRITE_LEN, Timeouts};
+pub use config_file::{Backends, ConfigFile, NOTIFY_HINT, NotifyRule, Setting};
 pub use daemon_environment::{INHERIT_LIMITS, inherits_limits};
 pub use directory::{check_ours, private_directory};
 pub use environments::{Preparation, PrepareRequest, PrepareStep};

@@ -19,7 +19,7 @@ use crate::own_log::OwnLog;
 use crate::ready::Ready;
 use crate::rights::Callers;
 use crate::work::Work;
-use crate::{linux, naming, notify, order, places, routes, serve, sidecar};
+use crate::{linux, notify, places, routes, serve, settings, sidecar};
 
 /// How long what still looks at files may take after everything else has ended.
 const LAST_LOOKS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -147,8 +147,8 @@ impl Daemon {
         {
             config.inner_hook_command = Some(wharf_container::hook_command());
         }
-        config.auto = order::of(home);
-        config.naming = naming::of(home);
+        config.auto = settings::order(home);
+        config.naming = settings::naming(home);
         config.environments = places::environments(home);
         let engine = Engine::open(config)
             .await

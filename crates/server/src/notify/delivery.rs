@@ -132,7 +132,7 @@ mod tests {
             "dir": "/d", "created": 0, "attached": 0, "exit": null, "argv": [], "tty": true, "run": 1,
             "state_since": 7, "state_evidence": "{name} $(x)", "path": "/", "isolation": "none",
         });
-        let written: super::super::rule::Written = toml::from_str(rule).unwrap();
+        let written: wharf_api::NotifyRule = toml::from_str(rule).unwrap();
         let rule = Rule::try_from(written).unwrap();
         Delivery::new(
             Arc::new(rule),

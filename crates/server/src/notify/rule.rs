@@ -1,24 +1,9 @@
 //! Parses one notification rule and matches it against a session's state.
 
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
+use wharf_api::NotifyRule;
 use wharf_model::{Session, State};
 
 use super::webhook::Webhook;
-
-/// Whom to tell of what, as the file has it.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Written {
-    on: Vec<State>,
-    agent: Option<String>,
-    group: Option<String>,
-    name: Option<String>,
-    command: Option<Vec<String>>,
-    webhook: Option<String>,
-    #[serde(default)]
-    headers: BTreeMap<String, String>,
-}
 
 /// Whom to tell of what.
 #[derive(Debug)]
@@ -39,10 +24,10 @@ pub(super) enum Target {
     Webhook(Webhook),
 }
 
-impl TryFrom<Written> for Rule {
+impl TryFrom<NotifyRule> for Rule {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
+    fn try_from(written: NotifyRule) -> Result<Self, String> {
         if written.on.is_empty() {
             return Err("on = [] names no state".to_owned());
         }
@@ -86,7 +71,7 @@ mod tests {
     use super::*;
 
     pub(crate) fn rule(text: &str) -> Result<Rule, String> {
-        toml::from_str::<Written>(text).map_err(|error| error.to_string())?.try_into()
+        toml::from_str::<NotifyRule>(text).map_err(|error| error.to_string())?.try_into()
     }
 
     #[test]

@@ -1,34 +1,26 @@
 //! Loads the notification rules, and reads them again when the file changes.
 
 use std::fs;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use serde::Deserialize;
+use wharf_api::{ConfigFile, NOTIFY_HINT};
 use wharf_model::{Code, Failure, Home};
 
-use super::rule::{Rule, Written};
+use super::rule::Rule;
 
 /// The rules of the configuration file, read again when it changes.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    path: PathBuf,
+    home: Home,
     /// When the file was changed, and its length; none where there is no file.
     stamp: Option<(SystemTime, u64)>,
     all: Arc<Vec<Arc<Rule>>>,
 }
 
-/// The part of the file that is ours.
-#[derive(Deserialize)]
-struct File {
-    #[serde(default)]
-    notify: Vec<Written>,
-}
-
 impl Rules {
     pub(crate) fn of(home: &Home) -> Self {
-        Self { path: home.config_file(), stamp: None, all: Arc::default() }
+        Self { home: home.clone(), stamp: None, all: Arc::default() }
     }
 
     /// How many rules the file has now, or what is wrong with it.
@@ -38,7 +30,7 @@ impl Rules {
 
     /// The rules as they are now. A file that is wrong is told once, and no rule of it holds.
     pub(super) fn now(&mut self) -> Arc<Vec<Arc<Rule>>> {
-        let meta = fs::metadata(&self.path).ok();
+        let meta = fs::metadata(self.home.config_file()).ok();
         let stamp = meta.and_then(|meta| Some((meta.modified().ok()?, meta.len())));
         if stamp != self.stamp {
             self.stamp = stamp;
@@ -51,19 +43,12 @@ impl Rules {
     }
 
     fn read(&self) -> Result<Vec<Arc<Rule>>, Failure> {
-        let shown = self.path.display();
-        let read = wharf_boundary::read_config(&self.path)
-            .map_err(|error| Failure::system(format_args!("cannot read {shown}"), &error))?;
-        let Some(text) = read else { return Ok(Vec::new()) };
-        // The message alone: what stands in the file may be a secret.
-        let wrong = |why: &str| {
-            Failure::new(Code::Invalid, format!("{shown}: {why}")).hint(
-                "a rule has on = [\"asking\", …] and command = [\"program\", …] or webhook = \"http://…\"",
-            )
-        };
-        let file: File = toml::from_str(&text).map_err(|error| wrong(error.message().trim()))?;
-        let rules = file.notify.into_iter().enumerate().map(|(at, written)| {
-            Rule::try_from(written).map(Arc::new).map_err(|why| wrong(&format!("notify {}: {why}", at + 1)))
+        let rules = ConfigFile::load(&self.home)?.notify?.into_iter().enumerate().map(|(at, rule)| {
+            Rule::try_from(rule).map(Arc::new).map_err(|why| {
+                let file = self.home.config_file();
+                Failure::new(Code::Invalid, format!("{}: notify {}: {why}", file.display(), at + 1))
+                    .hint(NOTIFY_HINT)
+            })
         });
         rules.collect()
     }

@@ -9,10 +9,10 @@ use wharf_model::{Act, NameScope};
 
 use crate::app::App;
 use crate::input;
-use crate::naming;
 use crate::notify::Rules;
 use crate::refusal::Answer;
 use crate::rights::Rights;
+use crate::settings;
 
 pub(super) async fn backends(State(app): State<Arc<App>>) -> Json<Vec<BackendStatus>> {
     let statuses = app.engine.backends().await.into_iter().map(|status| BackendStatus {
@@ -67,7 +67,7 @@ fn notifications(app: &App) -> Check {
 /// What names are unique in, if that can be read.
 fn names(app: &App) -> Check {
     let name = "names".to_owned();
-    match naming::read(&app.home) {
+    match settings::name_scope(&app.home) {
         Ok(scope) => {
             let within = match scope {
                 NameScope::Instance => "instance",
