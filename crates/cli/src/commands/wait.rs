@@ -37,9 +37,11 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     let (mut exits, mut all_met) = (Vec::new(), Vec::new());
     let code = each(&args.names, args.json, |name| {
         if let Some(until) = &args.until {
-            let state = async |client: &Client, left| client.until(name, until, left).await;
-            let asked = runtime.block_on(daemon.ask(state));
-            let met = asked.map_err(|failure| late(failure, &format!("was not at {until}"), args.timeout))?;
+            let state = async |client: &Client, left| in_time(client.until(name, until, left).await);
+            let met = runtime.block_on(daemon.ask(state))?.ok_or_else(|| {
+                late(name, &format!("was not at {until}"), args.timeout)
+                    .hint(format!("`wharf explain {name}` says what it is doing"))
+            })?;
             if !args.json {
                 let state = met.session.state.as_str();
                 output::note(format!("{} is {state}: {}", met.session.name, met.evidence));
@@ -47,9 +49,9 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
             all_met.push(met);
             return Ok(0);
         }
-        let end = async |client: &Client, left| client.wait(name, left).await;
-        let asked = runtime.block_on(daemon.ask(end));
-        let exit = asked.map_err(|failure| late(failure, "did not end", args.timeout))?;
+        let end = async |client: &Client, left| in_time(client.wait(name, left).await);
+        let exit = runtime.block_on(daemon.ask(end))?;
+        let exit = exit.ok_or_else(|| late(name, "did not end", args.timeout))?;
         let code = code(&exit);
         exits.push(exit);
         Ok(code)
@@ -62,15 +64,19 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     Ok(code)
 }
 
-/// A timeout in the words of whoever set it: the daemon knows only what of it was left when it was asked.
-fn late(failure: Failure, what: &str, timeout: Option<Duration>) -> Failure {
-    match (failure.code, timeout) {
-        (Code::Timeout, Some(timeout)) if failure.message.contains(what) => {
-            let who = failure.message.split(what).next().unwrap_or_default().trim_end().to_owned();
-            Failure { message: format!("{who} {what} within {}", duration::exact(timeout)), ..failure }
-        }
-        _ => failure,
+/// The daemon's answer; none where it says that the time is up. It knows only what was left when it was asked, so the sentence is
+/// made here.
+fn in_time<T>(answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match answer {
+        Err(failure) if failure.code == Code::Timeout => Ok(None),
+        answer => answer.map(Some),
     }
+}
+
+/// What is said when the time is up: in the words of whoever set it.
+fn late(name: &str, what: &str, timeout: Option<Duration>) -> Failure {
+    let within = timeout.map(|timeout| format!(" within {}", duration::exact(timeout))).unwrap_or_default();
+    Failure::new(Code::Timeout, format!("session \"{name}\" {what}{within}"))
 }
 
 /// The code that a shell would report.

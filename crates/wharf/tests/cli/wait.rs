@@ -70,9 +70,9 @@ fn a_timeout_is_told_as_it_was_given() {
     let wharf = Wharf::new();
     wharf.start("one", &["--no-tty"], &["sleep", "1000"]);
     let ran = wharf.run(&["wait", "--timeout", "1", "one"]);
-    assert!(ran.code == 124 && ran.err.contains("did not end within 1 s"), "{ran:#?}");
+    assert!(ran.code == 124 && ran.err.contains("session \"one\" did not end within 1 s"), "{ran:#?}");
     let ran = wharf.run(&["wait", "--timeout", "1", "--until", "exit", "one"]);
-    assert!(ran.code == 124 && ran.err.contains("was not at exit within 1 s"), "{ran:#?}");
+    assert!(ran.code == 124 && ran.err.contains("session \"one\" was not at exit within 1 s"), "{ran:#?}");
 }
 
 #[test]
