@@ -1,11 +1,13 @@
 //! Secrets by reference: looked up here, where the caller's variables, files and programs are.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use wharf_model::{Failure, GivenSecret, Text};
 
 use crate::trouble::invalid;
@@ -92,26 +94,24 @@ fn run(name: &str, line: &str) -> Result<Vec<u8>, Failure> {
         .stdout(Stdio::piped())
         .spawn()
         .map_err(cannot)?;
-    let stdout = child.stdout.take();
-    let (send, receive) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let mut value = Vec::new();
-        let read = stdout.map(|stdout| stdout.take(MAX_LEN + 1).read_to_end(&mut value)).transpose();
-        // Whoever waited may have given up.
-        let _ = send.send(read.map(|_| value));
-    });
     let until = Instant::now() + COMMAND_TIMEOUT;
     let late = |child: &mut Child| {
-        // It is ours, and nobody waits for it any more.
-        let _ = child.kill();
-        let _ = child.wait();
+        end(child);
         invalid(format!("the secret {name}: its command was not done within {COMMAND_TIMEOUT:?}"))
     };
-    let Ok(read) = receive.recv_timeout(COMMAND_TIMEOUT) else { return Err(late(&mut child)) };
-    let mut value = read.map_err(cannot)?;
+    let mut value = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        match read_until(stdout, until, &mut value) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(late(&mut child)),
+            Err(error) => {
+                end(&mut child);
+                return Err(cannot(error));
+            }
+        }
+    }
     if value.len() as u64 > MAX_LEN {
-        let _ = child.kill();
-        let _ = child.wait();
+        end(&mut child);
         return Err(long(name));
     }
     let status = loop {
@@ -128,6 +128,35 @@ fn run(name: &str, line: &str) -> Result<Vec<u8>, Failure> {
         value.pop();
     }
     Ok(value)
+}
+
+/// Ends a command that nobody waits for any more.
+fn end(child: &mut Child) {
+    // It is ours, and may be over already.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Reads a pipe to its end, or one byte further than a secret may have.
+fn read_until(mut pipe: ChildStdout, until: Instant, value: &mut Vec<u8>) -> io::Result<()> {
+    let mut piece = vec![0; 64 << 10];
+    while value.len() as u64 <= MAX_LEN {
+        let left = Timespec::try_from(until.saturating_duration_since(Instant::now()))
+            .map_err(|_| io::ErrorKind::InvalidInput)?;
+        match poll(&mut [PollFd::new(&pipe, PollFlags::IN)], Some(&left)) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        match pipe.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(n) => value.extend_from_slice(&piece[..n]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
