@@ -23,6 +23,8 @@ use crate::{linux, notify, places, routes, serve, settings, sidecar};
 
 /// How long what still looks at files may take after everything else has ended.
 const LAST_LOOKS_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long requests may take to tell their askers that the engine has closed.
+const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What a daemon's backends may need to know of the process that they are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +82,7 @@ fn start(
     match open(home, backends) {
         Ok((runtime, daemon)) => {
             let ended = runtime.block_on(async {
-                end_on_signals(daemon.stopper())?;
+                end_on_signals(&daemon.work)?;
                 ready.ready();
                 once_ready();
                 daemon.run().await;
@@ -176,15 +178,18 @@ impl Daemon {
     /// Serves until it is asked to end.
     pub async fn run(self) {
         let rules = notify::Rules::of(self.engine.home());
-        let witness = tokio::spawn(notify::witness(self.engine.clone(), rules, self.work.clone()));
+        self.work.spawn(notify::witness(self.engine.clone(), rules, self.work.clone()));
         origin::keep_reserve();
         let callers = Callers::new(self.engine.clone());
         let events = sidecar::serve(self.events, self.engine.clone(), callers.clone(), self.work.clone());
-        let events = tokio::spawn(events);
-        serve::serve(self.listener, callers, self.gate, self.work).await;
-        // Both have heard of the end as well.
-        let _ = tokio::join!(witness, events);
+        self.work.spawn(events);
+        serve::serve(self.listener, callers, self.gate, self.work.clone()).await;
         self.engine.close().await;
+        // What still waited for the engine has its answer now.
+        if !self.work.done(LAST_ANSWERS_TIMEOUT).await {
+            tracing::warn!("{} tasks are dropped unfinished", self.work.len());
+        }
+        self.work.abandon().await;
         tracing::info!("the daemon has ended; its sessions go on");
     }
 }
@@ -194,18 +199,20 @@ fn locked(failure: &Failure) -> Failure {
         .hint("`wharf daemon status` shows it, `wharf daemon stop` ends it and leaves its sessions running")
 }
 
-fn end_on_signals(stopper: Stopper) -> Result<(), Failure> {
+fn end_on_signals(work: &Work) -> Result<(), Failure> {
     let listen = |kind| signal(kind).map_err(|error| Failure::system("cannot listen for signals", &error));
     let (mut term, mut int, mut hup) =
         (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?, listen(SignalKind::hangup())?);
-    tokio::spawn(async move {
+    let asked = work.clone();
+    work.spawn(async move {
         let name = tokio::select! {
             _ = term.recv() => "TERM",
             _ = int.recv() => "INT",
             _ = hup.recv() => "HUP",
+            () = asked.stopping() => return,
         };
         tracing::info!("signal {name}: ending");
-        stopper.stop();
+        asked.stop();
     });
     Ok(())
 }

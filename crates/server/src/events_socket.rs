@@ -1,6 +1,5 @@
 //! The events socket for a program that embeds the engine without the daemon.
 
-use tokio::task::JoinHandle;
 use wharf_engine::Engine;
 use wharf_holder::linux::origin;
 use wharf_model::Failure;
@@ -15,7 +14,6 @@ use crate::work::Work;
 pub struct EventsSocket {
     engine: Engine,
     work: Work,
-    serving: Option<JoinHandle<()>>,
 }
 
 impl EventsSocket {
@@ -25,18 +23,15 @@ impl EventsSocket {
         origin::keep_reserve();
         let work = Work::new();
         let callers = Callers::new(engine.clone());
-        let serving = tokio::spawn(sidecar::serve(listener, engine.clone(), callers, work.clone()));
+        work.spawn(sidecar::serve(listener, engine.clone(), callers, work.clone()));
         engine.set_events_served(true);
-        Ok(Self { engine: engine.clone(), work, serving: Some(serving) })
+        Ok(Self { engine: engine.clone(), work })
     }
 
     /// Ends it, and returns once nobody is served any more. Before the engine is closed.
-    pub async fn close(mut self) {
+    pub async fn close(self) {
         self.work.stop();
-        if let Some(serving) = self.serving.take() {
-            // It ends by itself, or has failed and is over too.
-            let _ = serving.await;
-        }
+        self.work.abandon().await;
     }
 }
 

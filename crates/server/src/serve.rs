@@ -24,7 +24,8 @@ const MAX_HEADER_LEN: usize = 64 << 10;
 /// How long the answers that are under way may take once the daemon is asked to end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Takes connections until the daemon is asked to end, then answers what is under way.
+/// Takes connections until the daemon is asked to end, then gives the answers that are under way some time. Each connection is a task
+/// of `work`.
 pub(crate) async fn serve(mut listener: Listener, callers: Callers, gate: Gate, work: Work) {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
@@ -45,26 +46,20 @@ pub(crate) async fn serve(mut listener: Listener, callers: Callers, gate: Gate, 
         };
         match linux::peer(&stream) {
             Ok(peer) => {
-                let (callers, gate, work) = (callers.clone(), gate.clone(), work.clone());
+                let (callers, gate, ending) = (callers.clone(), gate.clone(), work.clone());
                 let pidfd = Peer::pidfd(&stream);
-                tokio::spawn(async move {
+                work.spawn(async move {
                     let _place = place;
                     let rights = callers.rights(peer, pidfd).await;
-                    connection(stream, (peer, rights), gate, work).await;
+                    connection(stream, (peer, rights), gate, ending).await;
                 });
             }
             Err(error) => tracing::warn!("a connection without credentials is refused: {error}"),
         }
     }
     drop(listener);
-    let all = u32::try_from(MAX_CONNECTIONS).expect("the number is small");
-    let answered = async {
-        work.done().await;
-        // Every connection has gone once all places are free.
-        let _ = room.acquire_many(all).await;
-    };
-    if tokio::time::timeout(SHUTDOWN_TIMEOUT, answered).await.is_err() {
-        tracing::warn!("{} requests are left unfinished", work.len());
+    if !work.done(SHUTDOWN_TIMEOUT).await {
+        tracing::warn!("{} tasks of requests are unfinished", work.len());
     }
 }
 

@@ -1,21 +1,46 @@
-//! Finishes requests whose client has left, and lets the daemon wait for them.
+//! Owns every task that the daemon spawns: it finishes changes whose asker has left, and ends with no task of its own.
 
-use tokio::sync::watch;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use wharf_model::{Code, Failure};
 
 use crate::refusal::Answer;
 
-/// What is being carried out. A change that was begun is finished though its asker hangs up, and the daemon
-/// does not end before it, within its patience.
+/// The daemon's tasks: connections, answers that come piece by piece, changes that are carried out. A change that was begun is
+/// finished though its asker hangs up, and the daemon does not end before it, within its patience.
 #[derive(Clone)]
 pub(crate) struct Work {
-    count: watch::Sender<usize>,
-    stop: watch::Sender<bool>,
+    tasks: TaskTracker,
+    /// The daemon is asked to end.
+    stop: CancellationToken,
+    /// What has not ended by then is dropped.
+    abandon: CancellationToken,
 }
 
 impl Work {
     pub(crate) fn new() -> Self {
-        Self { count: watch::Sender::new(0), stop: watch::Sender::new(false) }
+        let tasks = TaskTracker::new();
+        // A closed tracker takes tasks all the same; it only lets others wait for the last.
+        tasks.close();
+        Self { tasks, stop: CancellationToken::new(), abandon: CancellationToken::new() }
+    }
+
+    /// Starts a task, which ends by itself once the daemon is asked to end, or is dropped when all has waited long enough.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let _owned_by_the_tracker = self.start(task);
+    }
+
+    fn start<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<Option<T>> {
+        let abandon = self.abandon.clone();
+        // What is large is moved once, and not with each hand that it goes through.
+        let task = Box::pin(task);
+        self.tasks.spawn(async move { abandon.run_until_cancelled(task).await })
     }
 
     /// Carries something out to its end, whatever becomes of the asker.
@@ -23,20 +48,17 @@ impl Work {
         &self,
         work: impl Future<Output = Answer<T>> + Send + 'static,
     ) -> Answer<T> {
-        let count = Counted::new(self.count.clone());
-        // What is large is moved once, and not with each hand that it goes through.
-        let work = Box::pin(work);
-        let task = tokio::spawn(async move {
-            let _count = count;
-            work.await
-        });
-        task.await.unwrap_or_else(|error| {
-            tracing::error!("a request failed by a fault: {error}");
-            let message = "a fault of Wharf ended this request; the daemon and every session go on";
-            Err(Failure::new(Code::Internal, message)
-                .hint("the daemon's log has the details: please report it")
-                .into())
-        })
+        match self.start(work).await {
+            Ok(Some(answer)) => answer,
+            Ok(None) => Err(ending().into()),
+            Err(error) => {
+                tracing::error!("a request failed by a fault: {error}");
+                let message = "a fault of Wharf ended this request; the daemon and every session go on";
+                Err(Failure::new(Code::Internal, message)
+                    .hint("the daemon's log has the details: please report it")
+                    .into())
+            }
+        }
     }
 
     /// Waits for something for as long as the daemon runs.
@@ -44,52 +66,48 @@ impl Work {
         tokio::select! {
             biased;
             done = work => Ok(done),
-            () = self.stopping() => Err(Failure::new(Code::Unreachable, "the daemon is ending; the session goes on")
-                .hint("ask again: the next command starts a new daemon")),
+            () = self.stopping() => Err(ending()),
         }
     }
 
     /// Asks the daemon to end.
     pub(crate) fn stop(&self) {
-        self.stop.send_replace(true);
+        self.stop.cancel();
     }
 
     /// Returns once the daemon has been asked to end.
     pub(crate) async fn stopping(&self) {
-        // The sender lives in `self`, so this cannot fail.
-        let _ = self.stop.subscribe().wait_for(|stop| *stop).await;
+        self.stop.cancelled().await;
     }
 
-    /// Returns once nothing is being carried out.
-    pub(crate) async fn done(&self) {
-        let _ = self.count.subscribe().wait_for(|count| *count == 0).await;
+    /// Returns once no task is left, or after this long. Returns whether none is.
+    pub(crate) async fn done(&self, within: Duration) -> bool {
+        tokio::time::timeout(within, self.tasks.wait()).await.is_ok()
     }
 
-    /// How much is being carried out.
+    /// Drops every task that is left, and returns once all are gone.
+    pub(crate) async fn abandon(&self) {
+        self.abandon.cancel();
+        self.tasks.wait().await;
+    }
+
+    /// How many tasks there are.
     pub(crate) fn len(&self) -> usize {
-        *self.count.borrow()
+        self.tasks.len()
     }
 }
 
-/// One thing that is being carried out.
-pub(crate) struct Counted(watch::Sender<usize>);
-
-impl Counted {
-    fn new(count: watch::Sender<usize>) -> Self {
-        count.send_modify(|count| *count += 1);
-        Self(count)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.send_modify(|count| *count -= 1);
-    }
+fn ending() -> Failure {
+    Failure::new(Code::Unreachable, "the daemon is ending; the session goes on")
+        .hint("ask again: the next command starts a new daemon")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// How long a test waits for what should come at once.
+    const DONE_TIMEOUT: Duration = Duration::from_secs(30);
 
     #[tokio::test]
     async fn a_change_is_finished_though_its_asker_hangs_up() {
@@ -111,15 +129,33 @@ mod tests {
         assert_eq!(work.len(), 1);
         go.send(()).unwrap();
         assert_eq!(told.await, Ok("done"));
-        work.done().await;
+        assert!(work.done(DONE_TIMEOUT).await);
     }
 
     #[tokio::test]
     async fn a_panic_is_one_requests_failure() {
         let work = Work::new();
         assert!(work.carry_out::<()>(async { panic!("on purpose") }).await.is_err());
-        work.done().await;
+        assert!(work.done(DONE_TIMEOUT).await);
         assert!(work.carry_out(async { Ok(1) }).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn what_does_not_end_by_itself_is_dropped() {
+        let work = Work::new();
+        let (held, dropped) = tokio::sync::oneshot::channel::<()>();
+        work.spawn(async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        });
+        let never = work.clone();
+        let change = tokio::spawn(async move { never.carry_out(std::future::pending::<Answer<()>>()).await });
+        work.stop();
+        assert!(!work.done(Duration::from_millis(10)).await);
+        work.abandon().await;
+        assert_eq!(work.len(), 0);
+        assert!(dropped.await.is_err());
+        assert!(change.await.unwrap().is_err());
     }
 
     #[tokio::test]

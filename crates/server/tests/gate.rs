@@ -188,6 +188,22 @@ async fn slow_clients_hold_up_nobody() {
     world.end().await;
 }
 
+#[tokio::test]
+async fn a_reader_that_takes_nothing_leaves_no_task_of_the_daemon() {
+    let world = World::new().await;
+    let session = world.start("a", &["fake:sleep"]).await;
+    // More than the socket and the daemon hold between them.
+    world.fake.print(&session.id, &[b'x'; 1 << 20]);
+    let mut hung = connect(&world.home.socket());
+    hung.write_all(b"GET /v1/sessions/a/log?follow=true HTTP/1.1\r\nhost: wharf\r\n\r\n").await.unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, hung.readable()).await.expect("an answer begins").unwrap();
+    let World { stopper, task, client, .. } = world;
+    drop(client);
+    stopper.stop();
+    tokio::time::timeout(TEST_TIMEOUT, task).await.expect("the daemon ends").unwrap();
+    assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_head_that_does_not_come_is_not_waited_for() {
     let world = World::new().await;

@@ -40,7 +40,7 @@ pub(crate) async fn witness(engine: Engine, rules: Rules, work: Work) {
                         witness.look(&mut seen, &session);
                     }
                 }
-                None => return,
+                None => break,
             },
             Some(done) = told.join_next() => match done {
                 Ok((_, Ok(()))) => {}
@@ -52,10 +52,11 @@ pub(crate) async fn witness(engine: Engine, rules: Rules, work: Work) {
                 if left > 0 {
                     tracing::warn!("{left} notifications are left untold");
                 }
-                return;
+                break;
             }
         }
     }
+    told.shutdown().await;
 }
 
 struct Witness {

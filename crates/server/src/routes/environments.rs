@@ -31,7 +31,7 @@ pub(super) async fn prepare(
     input::Json(request, ..): input::Json<PrepareRequest>,
 ) -> Answer<impl IntoResponse> {
     let (sender, pieces) = mpsc::channel(MAX_QUEUED_STEPS);
-    tokio::spawn(pump(app.engine.clone(), request.spec, Sink::new(sender, &headers), app.work.clone()));
+    app.work.spawn(pump(app.engine.clone(), request.spec, Sink::new(sender, &headers), app.work.clone()));
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),

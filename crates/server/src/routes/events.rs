@@ -57,7 +57,7 @@ pub(super) async fn read(
     let follow = query.follow.unwrap_or(matches!(form, Form::Sent));
     let events = app.engine.session(&key).await?.events(last.unwrap_or(query.after)).await?;
     let (sender, pieces) = mpsc::channel(MAX_QUEUED_EVENTS);
-    tokio::spawn(pump(events, follow, form, Sink::new(sender, &headers), app.work.clone()));
+    app.work.spawn(pump(events, follow, form, Sink::new(sender, &headers), app.work.clone()));
     let media_type = match form {
         Form::Lines => "application/x-ndjson",
         Form::Sent => "text/event-stream",

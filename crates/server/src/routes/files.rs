@@ -45,7 +45,7 @@ pub(super) async fn take(
 ) -> Answer<impl IntoResponse> {
     let archive = app.engine.session(&key).await?.copy_out(&request.path, request.follow).await?;
     let (sender, pieces) = mpsc::channel(MAX_QUEUED_CHUNKS);
-    tokio::spawn(pump(archive, Sink::new(sender, &headers), app.work.clone()));
+    app.work.spawn(pump(archive, Sink::new(sender, &headers), app.work.clone()));
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(TAR)),
         (header::TRAILER, HeaderValue::from_static("wharf-problem")),
@@ -92,7 +92,12 @@ pub(super) async fn put(
     let copied = app.work.meanwhile(given).await;
     if !matches!(copied, Ok(Ok(()))) {
         // Whoever is in the middle of sending would hear of a broken connection, and not of what went wrong.
-        tokio::spawn(tokio::time::timeout(LINGER_TIMEOUT, heard_out(body)));
+        let work = app.work.clone();
+        app.work.spawn(async move {
+            let heard = tokio::time::timeout(LINGER_TIMEOUT, heard_out(body));
+            // The daemon's end, or somebody who sends for ever: both break it off.
+            let _ = work.meanwhile(heard).await;
+        });
     }
     Ok(Json(copied??))
 }

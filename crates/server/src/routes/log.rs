@@ -38,7 +38,7 @@ pub(super) async fn read(
 ) -> Answer<impl IntoResponse> {
     let output = app.engine.session(&key).await?.output(Offset(query.from), query.follow).await?;
     let (sender, pieces) = mpsc::channel(MAX_QUEUED_CHUNKS);
-    tokio::spawn(pump(output, Sink::new(sender, &headers), app.work.clone()));
+    app.work.spawn(pump(output, Sink::new(sender, &headers), app.work.clone()));
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
         (header::TRAILER, HeaderValue::from_static("wharf-gap, wharf-problem")),

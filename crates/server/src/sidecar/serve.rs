@@ -23,12 +23,12 @@ pub(crate) async fn serve(mut listener: Listener, engine: Engine, callers: Calle
     let mut tellers = JoinSet::new();
     loop {
         let stream = tokio::select! {
-            () = work.stopping() => return,
+            () = work.stopping() => break,
             Some(_) = tellers.join_next() => continue,
             accepted = listener.accept() => match accepted {
                 Ok(stream) => stream,
                 // The daemon's own socket finds the same, and ends it.
-                Err(_) => return,
+                Err(_) => break,
             },
         };
         if tellers.len() >= MAX_CONNECTIONS {
@@ -49,4 +49,6 @@ pub(crate) async fn serve(mut listener: Listener, engine: Engine, callers: Calle
             Err(error) => tracing::warn!("a teller without credentials is refused: {error}"),
         }
     }
+    drop(listener);
+    tellers.shutdown().await;
 }
