@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wharf_model::{Code, ExitRecord, Failure, Name, Offset, Session, Size, Stats, Text};
 
-use crate::connection::{Ask, Broken, Connection, Refusal, body, refused};
+use crate::connection::{Ask, Body, Broken, Connection, Refusal, body, refused};
 use crate::log_reader::LogReader;
 use crate::query::Query;
 use crate::target::of;
@@ -238,28 +238,28 @@ impl Client {
         Ok(LogReader::new(self.clone(), key, from, follow, body))
     }
 
-    pub(crate) async fn log_body(&self, key: &str, from: Offset, follow: bool) -> Answer<Incoming> {
+    pub(crate) async fn log_body(&self, key: &str, from: Offset, follow: bool) -> Answer<Body> {
         let query = Query::default().push("from", from.to_string()).push("follow", follow.to_string());
         self.stream(query.after(&of(key, "/log")?)).await
     }
 
     /// An answer that comes piece by piece.
-    pub(crate) async fn stream(&self, target: String) -> Answer<Incoming> {
+    pub(crate) async fn stream(&self, target: String) -> Answer<Body> {
         self.streamed(Ask { method: Method::GET, target, media_type: None, body: Bytes::new() }).await
     }
 
     /// The same, of a request with a body.
-    pub(crate) async fn stream_of(&self, target: String, request: &impl Serialize) -> Answer<Incoming> {
+    pub(crate) async fn stream_of(&self, target: String, request: &impl Serialize) -> Answer<Body> {
         let media_type = Some("application/json");
         self.streamed(Ask { method: Method::POST, target, media_type, body: encode(request)? }).await
     }
 
-    async fn streamed(&self, ask: Ask) -> Answer<Incoming> {
+    async fn streamed(&self, ask: Ask) -> Answer<Body> {
         within(self.timeouts.answer, async {
             // The stream keeps the connection, so it is not given back.
-            let (_, response) = self.exchange(ask).await?;
+            let (connection, response) = self.exchange(ask).await?;
             if response.status().is_success() {
-                return Ok(response.into_body());
+                return Ok(connection.into_body(response));
             }
             Err(refused(response).await)
         })

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Method, Request, Response, header};
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
+use tokio::task::JoinHandle;
 use wharf_model::{Code, Failure};
 
 use crate::{Problem, linux};
@@ -17,10 +18,35 @@ use crate::{Problem, linux};
 /// The most that an answer may have, so that a fault at the other end is not one at ours.
 pub(crate) const MAX_ANSWER_LEN: usize = 512 << 20;
 
-/// One HTTP connection to the daemon.
-pub(crate) struct Connection {
-    sender: SendRequest<Full<Bytes>>,
+/// One HTTP connection to the daemon, for requests with bodies of one kind. It closes when it is dropped.
+pub(crate) struct Connection<B = Full<Bytes>> {
+    sender: SendRequest<B>,
     pub(crate) peer: linux::Peer,
+    driver: Driver,
+}
+
+/// The task that moves a connection's bytes. Dropped, it ends, and the connection with it.
+#[derive(Debug)]
+struct Driver(JoinHandle<()>);
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The body of an answer that comes piece by piece, and the connection that it comes over.
+#[derive(Debug)]
+pub(crate) struct Body {
+    incoming: Incoming,
+    _driver: Driver,
+}
+
+impl Body {
+    /// The next piece or the trailers; `None` at the end.
+    pub(crate) async fn frame(&mut self) -> Option<hyper::Result<Frame<Bytes>>> {
+        self.incoming.frame().await
+    }
 }
 
 /// Why no connection came about, and whether that means that no daemon runs.
@@ -46,7 +72,12 @@ pub(crate) enum Broken {
     Unknown(String),
 }
 
-impl Connection {
+impl<B> Connection<B>
+where
+    B: hyper::body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     pub(crate) async fn open(path: &Path) -> Result<Self, Refusal> {
         let (stream, peer) = reach(path).map_err(|error| refusal(path, &error))?;
         if !peer.is_us() {
@@ -56,13 +87,25 @@ impl Connection {
             failure: Failure::new(Code::Unreachable, format!("cannot speak to the daemon: {error}")),
             absent: false,
         })?;
-        // It ends with the sender, or when the daemon closes.
-        tokio::spawn(async move {
+        let driver = Driver(tokio::spawn(async move {
+            // Whoever asks hears of what breaks it.
             let _ = connection.await;
-        });
-        Ok(Self { sender, peer })
+        }));
+        Ok(Self { sender, peer, driver })
     }
 
+    /// Sends a request, once.
+    pub(crate) async fn send(&mut self, request: Request<B>) -> hyper::Result<Response<Incoming>> {
+        self.sender.send_request(request).await
+    }
+
+    /// The body of the answer that this connection is for, until its end.
+    pub(crate) fn into_body(self, response: Response<Incoming>) -> Body {
+        Body { incoming: response.into_body(), _driver: self.driver }
+    }
+}
+
+impl Connection {
     pub(crate) async fn ask(&mut self, ask: Ask) -> Result<Response<Incoming>, Broken> {
         let mut request = Request::builder()
             .method(ask.method)
@@ -125,7 +168,7 @@ pub(crate) fn failure(status: u16, body: &[u8]) -> Failure {
     Failure::new(code, format!("the daemon answered {status}"))
 }
 
-pub(crate) fn reach(path: &Path) -> io::Result<(UnixStream, linux::Peer)> {
+fn reach(path: &Path) -> io::Result<(UnixStream, linux::Peer)> {
     let stream = linux::connect(path)?;
     let peer = linux::peer(&stream)?;
     Ok((UnixStream::from_std(stream)?, peer))

@@ -5,17 +5,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
-use hyper::body::{Frame, Incoming};
-use hyper::client::conn::http1;
+use hyper::body::Frame;
 use hyper::{Request, header};
-use hyper_util::rt::TokioIo;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use wharf_model::{Code, Failure, FileStat, Text};
 
 use crate::client::{Answer, decode};
-use crate::connection::{body, forbidden, reach, refusal};
+use crate::connection::{Body, Connection, body};
 use crate::query::Query;
 use crate::target::of;
 use crate::{Client, PROBLEM_TRAILER, Problem};
@@ -40,7 +37,7 @@ const UNPACK_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// A tar archive as it comes. Dropped before its end, the daemon stops.
 #[derive(Debug)]
-pub struct ArchiveReader(Incoming);
+pub struct ArchiveReader(Body);
 
 impl ArchiveReader {
     /// The next bytes; `None` at the end.
@@ -85,25 +82,19 @@ impl Client {
         let text = serde_json::to_string(dir)
             .map_err(|error| Failure::new(Code::Invalid, format!("cannot write the request: {error}")))?;
         let target = Query::default().push("dir", text).after(&of(key, "/files")?);
-        let (stream, peer) = reach(self.socket()).map_err(|error| refusal(self.socket(), &error).failure)?;
-        if !peer.is_us() {
-            return Err(forbidden(self.socket(), peer));
-        }
+        // A connection of its own: a copy takes as long as it takes.
+        let opened = Connection::<Upload>::open(self.socket()).await;
+        let mut connection = opened.map_err(|refusal| refusal.failure)?;
         let broken = |error: hyper::Error| {
             Failure::new(Code::Unreachable, format!("the daemon went away while files were copied: {error}"))
                 .hint("what came before is there; copy again")
         };
-        // A connection of its own: a copy takes as long as it takes.
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-        tokio::spawn(async move {
-            let _ = connection.await;
-        });
         let request = Request::put(target)
             .header(header::HOST, "wharf")
             .header(header::CONTENT_TYPE, TAR)
             .body(Upload(pieces))
             .map_err(|error| Failure::new(Code::Invalid, format!("bad request: {error}")))?;
-        let answer = tokio::time::timeout(UNPACK_TIMEOUT, sender.send_request(request)).await;
+        let answer = tokio::time::timeout(UNPACK_TIMEOUT, connection.send(request)).await;
         let answer = answer.map_err(|_| Failure::new(Code::Timeout, "the copy took longer than a day"))?;
         body(answer.map_err(broken)?).await.map(drop)
     }

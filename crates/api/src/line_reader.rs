@@ -1,18 +1,17 @@
 //! Reads a streamed answer that has one JSON value on each line.
 
 use bytes::BytesMut;
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 use wharf_model::{Code, Failure};
 
 use crate::client::{Answer, decode};
+use crate::connection::Body;
 use crate::{PROBLEM_TRAILER, Problem};
 
 /// An answer of one JSON value a line, as it comes.
 #[derive(Debug)]
 pub(crate) struct LineReader {
-    body: Incoming,
+    body: Body,
     /// The part of a line that has come.
     part: BytesMut,
     /// How much of it has no line feed.
@@ -25,7 +24,7 @@ pub(crate) struct LineReader {
 const MAX_LINE_LEN: usize = 64 << 20;
 
 impl LineReader {
-    pub(crate) fn new(body: Incoming, hint: &'static str) -> Self {
+    pub(crate) fn new(body: Body, hint: &'static str) -> Self {
         Self { body, part: BytesMut::new(), looked: 0, hint }
     }
 

@@ -1,11 +1,10 @@
 //! Reads a session's output from the daemon, reports gaps, and asks again behind them.
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
 use hyper::HeaderMap;
-use hyper::body::Incoming;
 use wharf_model::{Code, Failure, Offset};
 
+use crate::connection::Body;
 use crate::{Client, Problem};
 
 /// The trailer that says which bytes are gone: `FROM-TO`, without `TO` itself.
@@ -43,11 +42,11 @@ pub struct LogReader {
     key: String,
     follow: bool,
     position: Offset,
-    body: Option<Incoming>,
+    body: Option<Body>,
 }
 
 impl LogReader {
-    pub(crate) fn new(client: Client, key: &str, from: Offset, follow: bool, body: Incoming) -> Self {
+    pub(crate) fn new(client: Client, key: &str, from: Offset, follow: bool, body: Body) -> Self {
         Self { client, key: key.to_owned(), follow, position: from, body: Some(body) }
     }
 
