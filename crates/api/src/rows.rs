@@ -10,7 +10,7 @@ pub use wharf_model::clean;
 use wharf_model::{Millis, Session, Text};
 
 /// The first line. Whoever finds another one there reads the sessions as JSON.
-pub const HEADING: &str = "name\tgroup\tstate\tpid\tattached\tcreated\tdir\tcommand\n";
+pub const HEADING: &str = "name\tgroup\tstate\tover\tpid\tattached\tcreated\tdir\tcommand\n";
 
 /// One session. What is absent is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Row<'a> {
     pub group: &'a str,
     /// Its state; once it is over, followed by how, and by `paused` or `suspended` while it stands still.
     pub state: &'a str,
+    /// Whether it has ended for good.
+    pub over: bool,
     /// The command's pid while it runs.
     pub pid: &'a str,
     /// How many terminals are attached.
@@ -51,7 +53,7 @@ pub fn line(session: &Session) -> String {
     if session.suspended {
         line.push_str(", suspended");
     }
-    line.push('\t');
+    line.push_str(if session.state.is_over() { "\tyes\t" } else { "\t\t" });
     if let Some(pid) = session.pid {
         let _ = write!(line, "{pid}");
     }
@@ -81,6 +83,7 @@ pub fn read(text: &str) -> Option<impl Iterator<Item = Row<'_>> + Clone> {
             name: next(b'\t')?,
             group: next(b'\t')?,
             state: next(b'\t')?,
+            over: !next(b'\t')?.is_empty(),
             pid: next(b'\t')?,
             attached: next(b'\t')?,
             created: Millis(next(b'\t')?.parse().ok()?),
@@ -113,11 +116,13 @@ mod tests {
 
     #[test]
     fn rows_are_read_as_they_were_written_and_nothing_else_is() {
-        let text =
-            format!("{HEADING}a\t\texited 3\t\t0\t12\t/tmp/x y\tsh -c 'a b'\nb\tg\trunning\t7\t1\t13\t/\t\n");
+        let text = format!(
+            "{HEADING}a\t\texited 3\tyes\t\t0\t12\t/tmp/x y\tsh -c 'a b'\nb\tg\trunning\t\t7\t1\t13\t/\t\n"
+        );
         let rows: Vec<Row<'_>> = read(&text).unwrap().collect();
         assert_eq!((rows[0].name, rows[0].group, rows[0].state, rows[0].pid), ("a", "", "exited 3", ""));
         assert_eq!((rows[0].created, rows[0].dir, rows[0].command), (Millis(12), "/tmp/x y", "sh -c 'a b'"));
+        assert_eq!((rows[0].over, rows[1].over), (true, false));
         assert_eq!((rows[1].attached, rows[1].command), ("1", ""));
         assert_eq!(rows.len(), 2);
         assert!(read("[]").is_none());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wharf_api::rows::{self, Row};
 use wharf_api::{Selector, direct};
-use wharf_model::{Code, Failure, Session, State};
+use wharf_model::{Code, Failure, Session};
 
 use crate::dispatch::Serve;
 use crate::duration::{human, now};
@@ -58,7 +58,7 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
         text = std::iter::once(rows::HEADING.to_owned()).chain(lines).collect();
     }
     let shown = rows::read(&text).into_iter().flatten();
-    let shown = shown.filter(|row| !(args.running && is_over(row.state)));
+    let shown = shown.filter(|row| !(args.running && row.over));
     if args.quiet {
         output::text(&shown.flat_map(|row| [row.name, "\n"]).collect::<String>())?;
     } else {
@@ -106,11 +106,6 @@ pub(super) fn ask(target: &str) -> Result<Vec<u8>, Failure> {
 
 pub(super) fn unreadable(error: impl std::fmt::Display) -> Failure {
     Failure::new(Code::Internal, format!("cannot read the daemon's answer: {error}"))
-}
-
-fn is_over(state: &str) -> bool {
-    let word = state.split(' ').next().unwrap_or_default();
-    [State::Exited, State::Lost].iter().any(|over| over.as_str() == word)
 }
 
 fn listing<'a>(rows: impl Iterator<Item = Row<'a>>, most: usize) -> Grid<'a> {
@@ -161,17 +156,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_known_by_its_word() {
-        let states =
-            [State::Starting, State::Idle, State::Running, State::Exited, State::Lost, State::Unknown];
-        for state in states {
-            assert_eq!(is_over(&format!("{} 3", state.as_str())), state.is_over(), "{state:?}");
-        }
-    }
-
-    #[test]
     fn a_row_is_a_line_of_the_table() {
-        let text = format!("{}a\t\texited 3\t\t0\t1\t/x\tsh\n", rows::HEADING);
+        let text = format!("{}a\t\texited 3\tyes\t\t0\t1\t/x\tsh\n", rows::HEADING);
         let table = listing(rows::read(&text).unwrap(), 1).text(None);
         let line = table.lines().nth(1).unwrap();
         assert!(line.starts_with("a     -      exited 3  -    0         "), "{line}");
