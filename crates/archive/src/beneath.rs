@@ -8,9 +8,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Timespec, Timestamps};
 use rustix::io::Errno;
-use wharf_boundary::Dir;
+use wharf_boundary::{Dir, NAME_ONLY};
 
 /// The directory.
 pub(crate) struct Beneath {
@@ -49,7 +49,7 @@ impl Beneath {
     }
 
     fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let flags = NAME_ONLY | OFlags::DIRECTORY;
         match self.resolve(path, flags) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => return opened,
@@ -69,7 +69,7 @@ impl Beneath {
     /// Sets the mode and the time of a directory.
     pub(crate) fn finish(&self, path: &Path, mode: u32, modified: u64) -> io::Result<()> {
         let dir = self.resolve(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
-        rustix::fs::fchmod(&dir, Mode::from_raw_mode(mode))?;
+        rustix::fs::fchmod(&dir, Mode::from_raw_mode(mode as RawMode))?;
         Ok(rustix::fs::futimens(&dir, &times(modified))?)
     }
 
@@ -77,7 +77,7 @@ impl Beneath {
     pub(crate) fn hard_link(&mut self, existing: &Path, new: &Path) -> io::Result<()> {
         let name = existing.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
         let parent = existing.parent().unwrap_or(Path::new(""));
-        let from = self.resolve(parent, OFlags::PATH | OFlags::DIRECTORY)?;
+        let from = self.resolve(parent, NAME_ONLY | OFlags::DIRECTORY)?;
         let spot = self.spot(new)?;
         spot.make_way()?;
         // A link at the end is linked itself, and not what it points to.
@@ -135,7 +135,7 @@ impl Spot<'_> {
 
 /// Sets the mode and the time of a file that was written.
 pub(crate) fn finish(file: &File, mode: u32, modified: u64) -> io::Result<()> {
-    rustix::fs::fchmod(file.as_fd(), Mode::from_raw_mode(mode))?;
+    rustix::fs::fchmod(file.as_fd(), Mode::from_raw_mode(mode as RawMode))?;
     Ok(rustix::fs::futimens(file.as_fd(), &times(modified))?)
 }
 

@@ -8,14 +8,12 @@
 //!   leads nobody outside.
 //! - [`Feed`] and [`Drain`] join a thread that packs or unpacks to a task that sends or receives.
 
-#[cfg(target_os = "linux")]
 mod beneath;
 mod budget;
 mod fault;
 mod names;
 mod pack;
 mod pipe;
-#[cfg(target_os = "linux")]
 mod source;
 mod unpack;
 

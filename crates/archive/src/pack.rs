@@ -137,7 +137,7 @@ impl<W: Write, F: FnMut(u64)> Packing<W, F> {
     fn header(&self, kind: EntryType, stat: &Stat) -> Header {
         let mut header = Header::new_gnu();
         header.set_entry_type(kind);
-        header.set_mode(stat.st_mode & 0o7777);
+        header.set_mode(wharf_boundary::mode_of(stat) & 0o7777);
         let (user, group) = self.owner.unwrap_or((stat.st_uid, stat.st_gid));
         header.set_uid(u64::from(user));
         header.set_gid(u64::from(group));

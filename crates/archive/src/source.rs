@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
-use wharf_boundary::Dir;
+use wharf_boundary::{Dir, NAME_ONLY, path_of};
 
 /// A file, a link or a directory, as it was found.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Source {
         // The last of "a/." is "." and not "a".
         let dots = text.ends_with(b"/.") || text.ends_with(b"/");
         let plain = self.path.file_name().filter(|_| !dots).map(OsString::from);
-        let real = || std::fs::read_link(self.magic_link()).ok()?.file_name().map(OsString::from);
+        let real = || std::fs::read_link(path_of(&self.found)).ok()?.file_name().map(OsString::from);
         plain.or_else(real).unwrap_or_else(|| "root".into())
     }
 
@@ -75,11 +75,7 @@ impl Source {
     /// The file, to read: this very one, whatever has its name.
     pub(crate) fn file(&self) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        Ok(rustix::fs::open(self.magic_link(), flags, Mode::empty())?.into())
-    }
-
-    fn magic_link(&self) -> PathBuf {
-        format!("/proc/self/fd/{}", self.found.as_raw_fd()).into()
+        Ok(rustix::fs::open(path_of(&self.found), flags, Mode::empty())?.into())
     }
 }
 
@@ -91,7 +87,7 @@ pub(crate) fn read_link(dir: impl AsFd, name: &Path) -> io::Result<PathBuf> {
 
 fn place(follow: bool) -> OFlags {
     let link = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
-    OFlags::PATH | OFlags::CLOEXEC | link
+    NAME_ONLY | OFlags::CLOEXEC | link
 }
 
 /// What a name in a directory stands for, without following a link; none where it went meanwhile.

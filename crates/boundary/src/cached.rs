@@ -1,14 +1,15 @@
 //! What the kernel knows of a path without asking any disk, network or program: a look that never waits.
 
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
+
+use crate::platform::{open_cached, path_of};
 
 /// Whether something stands at a path, a link included. `None` where the kernel would have to ask somebody, who may never answer.
 pub fn exists(path: &Path) -> Option<bool> {
-    match open(path, OFlags::NOFOLLOW) {
+    match open_cached(path, OFlags::NOFOLLOW) {
         Ok(_) => Some(true),
         Err(Errno::NOENT | Errno::NOTDIR) => Some(false),
         Err(_) => None,
@@ -17,15 +18,10 @@ pub fn exists(path: &Path) -> Option<bool> {
 
 /// The path of a directory without links. `None` as above, and where there is none.
 pub fn canonical(path: &Path) -> Option<PathBuf> {
-    let dir = open(path, OFlags::DIRECTORY).ok()?;
-    let canonical = std::fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd())).ok()?;
+    let dir = open_cached(path, OFlags::DIRECTORY).ok()?;
+    let canonical = std::fs::read_link(path_of(&dir)).ok()?;
     // One that was removed, or is beyond our root, has no path.
     (canonical.is_absolute() && exists(&canonical) == Some(true)).then_some(canonical)
-}
-
-fn open(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC | flags;
-    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED)
 }
 
 #[cfg(test)]

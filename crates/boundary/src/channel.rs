@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags};
 
+use crate::platform::{NOSIGNAL, RECEIVE_CLOEXEC, message_pair};
 use crate::socket::take_descriptors;
 
 /// The variable that has the descriptor's number.
@@ -50,7 +51,7 @@ fn tell_by(channel: BorrowedFd<'_>, line: &[u8], until: Instant) -> io::Result<V
 
 /// Asks for a line of our own.
 fn open_line(channel: BorrowedFd<'_>, until: Instant) -> io::Result<UnixStream> {
-    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    let flags = NOSIGNAL | SendFlags::DONTWAIT;
     while let Err(error) = rustix::net::send(channel, REQUEST, flags) {
         if error != Errno::AGAIN && error != Errno::INTR {
             return Err(error.into());
@@ -61,7 +62,7 @@ fn open_line(channel: BorrowedFd<'_>, until: Instant) -> io::Result<UnixStream> 
         wait(channel, PollFlags::IN, until)?;
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
-        let (mut byte, flags) = ([0_u8; 1], RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC);
+        let (mut byte, flags) = ([0_u8; 1], RecvFlags::DONTWAIT | RECEIVE_CLOEXEC);
         match rustix::net::recvmsg(channel, &mut [IoSliceMut::new(&mut byte)], &mut control, flags) {
             Ok(got) if got.bytes == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(_) => {}
@@ -81,7 +82,7 @@ fn open_line(channel: BorrowedFd<'_>, until: Instant) -> io::Result<UnixStream> 
 
 fn send_all(stream: &UnixStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
-        match rustix::net::send(stream, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+        match rustix::net::send(stream, bytes, NOSIGNAL | SendFlags::DONTWAIT) {
             Ok(count) => bytes = &bytes[count..],
             Err(Errno::AGAIN | Errno::INTR) => wait(stream.as_fd(), PollFlags::OUT, until)?,
             Err(error) => return Err(error.into()),
@@ -119,10 +120,8 @@ fn wait(on: BorrowedFd<'_>, flags: PollFlags, until: Instant) -> io::Result<()> 
 
 /// Makes a channel: the end that stays outside, and the one that the session has.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     // Whole messages, whoever sends them; and of a connected pair, which no `connect` leads elsewhere.
-    let (outside, inside) =
-        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    let (outside, inside) = message_pair()?;
     take_descriptors(&outside, false);
     Ok((outside, inside))
 }
@@ -137,7 +136,7 @@ pub fn answer(outside: BorrowedFd<'_>) -> io::Result<UnixStream> {
     let mut control = SendAncillaryBuffer::new(&mut space);
     let passed = [theirs.as_fd()];
     control.push(SendAncillaryMessage::ScmRights(&passed));
-    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    let flags = NOSIGNAL | SendFlags::DONTWAIT;
     rustix::net::sendmsg(outside, &[io::IoSlice::new(&[1])], &mut control, flags)?;
     Ok(ours)
 }
@@ -182,7 +181,7 @@ mod tests {
                 }
             }
         });
-        rustix::net::send(&inside, b"nonsense, and long", SendFlags::NOSIGNAL).unwrap();
+        rustix::net::send(&inside, b"nonsense, and long", NOSIGNAL).unwrap();
         let told: Vec<_> = std::thread::scope(|scope| {
             let until = Instant::now() + Duration::from_secs(10);
             let inside = &inside;

@@ -3,18 +3,13 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, RenameFlags};
 use rustix::io::Errno;
 
-/// How often a path is resolved again that somebody changed meanwhile.
-const MAX_RESOLVE_TRIES: u32 = 16;
-
-/// A directory of up to this length is listed by one system call, during which the kernel lets nobody change it.
-const LIST_BUFFER_LEN: usize = 32 << 10;
+use crate::platform::{self, NAME_ONLY};
 
 /// A directory, held by a descriptor.
 #[derive(Debug)]
@@ -37,10 +32,19 @@ pub enum Kind {
     Other,
 }
 
+/// What a path may lead through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// No link at all.
+    None,
+    /// Links, as long as they stay below the directory.
+    Beneath,
+}
+
 impl Dir {
     /// Opens a directory by a path that the caller trusts: its own, with whatever links the user put on the way.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = NAME_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self { fd: rustix::fs::open(path, flags, Mode::empty())? })
     }
 
@@ -54,12 +58,12 @@ impl Dir {
 
     /// Opens a directory below this one. No component of the path may be a link.
     pub fn dir(&self, path: impl AsRef<Path>) -> io::Result<Self> {
-        Ok(Self { fd: self.resolve(path.as_ref(), OFlags::PATH | OFlags::DIRECTORY, Mode::empty())? })
+        Ok(Self { fd: self.resolve(path.as_ref(), NAME_ONLY | OFlags::DIRECTORY, Mode::empty())? })
     }
 
     /// Makes a directory, or takes the one that is there. A link in its place is an error.
     pub fn make_dir(&self, name: impl AsRef<Path>, mode: u32) -> io::Result<Self> {
-        match rustix::fs::mkdirat(&self.fd, single(name.as_ref())?, Mode::from_raw_mode(mode)) {
+        match rustix::fs::mkdirat(&self.fd, single(name.as_ref())?, mode_bits(mode)) {
             Ok(()) | Err(Errno::EXIST) => self.dir(name),
             Err(error) => Err(error.into()),
         }
@@ -72,7 +76,7 @@ impl Dir {
 
     /// What a path stands for, without following a link; none if there is nothing.
     pub fn kind(&self, path: impl AsRef<Path>) -> io::Result<Option<Kind>> {
-        match self.resolve(path.as_ref(), OFlags::PATH | OFlags::NOFOLLOW, Mode::empty()) {
+        match self.resolve(path.as_ref(), NAME_ONLY | OFlags::NOFOLLOW, Mode::empty()) {
             Ok(found) => Ok(Some(Kind::of(&found)?)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             // The last component is a link: `openat2` refuses it, `statat` looks at it.
@@ -92,7 +96,7 @@ impl Dir {
 
     /// What stands at a path below, and which: nothing is followed.
     pub fn look(&self, path: impl AsRef<Path>) -> io::Result<Look> {
-        let found = self.resolve(path.as_ref(), OFlags::PATH | OFlags::NOFOLLOW, Mode::empty())?;
+        let found = self.resolve(path.as_ref(), NAME_ONLY | OFlags::NOFOLLOW, Mode::empty())?;
         Look::at(&found)
     }
 
@@ -104,13 +108,13 @@ impl Dir {
     /// Device and inode of the directory: who it is, whatever it is called.
     pub fn identity(&self) -> io::Result<(u64, u64)> {
         let stat = rustix::fs::fstat(&self.fd)?;
-        Ok((stat.st_dev, stat.st_ino))
+        Ok((platform::device_of(&stat), stat.st_ino))
     }
 
     /// Who owns the directory, and its mode.
     pub fn owner(&self) -> io::Result<(u32, u32)> {
         let stat = rustix::fs::fstat(&self.fd)?;
-        Ok((stat.st_uid, stat.st_mode & 0o7777))
+        Ok((stat.st_uid, platform::mode_of(&stat) & 0o7777))
     }
 
     /// The names in it, at most `limit` of them: one more is an error, so that nobody makes us walk for ever.
@@ -131,25 +135,18 @@ impl Dir {
             Mode::empty(),
         )?;
         let mut found = Vec::new();
-        let mut buf = Vec::with_capacity(LIST_BUFFER_LEN);
-        let mut entries = RawDir::new(readable, buf.spare_capacity_mut());
-        while let Some(entry) = entries.next() {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            if name == b"." || name == b".." {
-                continue;
-            }
+        platform::list(readable, |name, file_type| {
             if found.len() == limit {
-                break;
+                return false;
             }
-            let name = OsString::from_vec(name.to_vec());
-            let kind = match entry.file_type() {
+            let kind = match file_type {
                 // Some file systems do not say; what went meanwhile is nothing of interest.
                 FileType::Unknown => self.kind(&name).ok().flatten().unwrap_or(Kind::Other),
                 known => Kind::of_type(known),
             };
             found.push((name, kind));
-        }
+            true
+        })?;
         Ok(found)
     }
 
@@ -194,7 +191,7 @@ impl Dir {
     pub fn open_beneath(&self, path: impl AsRef<Path>, flags: OFlags) -> io::Result<OwnedFd> {
         let path = path.as_ref();
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        self.resolve_how(path, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS)
+        Ok(platform::open_beneath(&self.fd, path, flags, Mode::empty(), Links::Beneath)?)
     }
 
     /// Resolves a path below the directory. Never follows a link, never leads above.
@@ -204,18 +201,7 @@ impl Dir {
             let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             return Ok(rustix::io::retry_on_intr(|| rustix::fs::openat(&self.fd, path, flags, mode))?);
         }
-        let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        self.resolve_how(path, flags, mode, how)
-    }
-
-    fn resolve_how(&self, path: &Path, flags: OFlags, mode: Mode, how: ResolveFlags) -> io::Result<OwnedFd> {
-        let mut tries = 0;
-        loop {
-            match rustix::fs::openat2(&self.fd, path, flags | OFlags::CLOEXEC, mode, how) {
-                Err(Errno::AGAIN | Errno::INTR) if tries < MAX_RESOLVE_TRIES => tries += 1,
-                opened => return Ok(opened?),
-            }
-        }
+        Ok(platform::open_beneath(&self.fd, path, flags, mode, Links::None)?)
     }
 }
 
@@ -236,7 +222,8 @@ impl Look {
     fn at(fd: impl AsFd) -> io::Result<Self> {
         let stat = rustix::fs::fstat(&fd)?;
         let filesystem = rustix::fs::fstatvfs(&fd)?.f_fsid;
-        Ok(Self { kind: Kind::of_mode(stat.st_mode), device: stat.st_dev, inode: stat.st_ino, filesystem })
+        let (kind, device) = (Kind::of_mode(stat.st_mode), platform::device_of(&stat));
+        Ok(Self { kind, device, inode: stat.st_ino, filesystem })
     }
 }
 
@@ -251,7 +238,7 @@ impl Kind {
         Ok(Self::of_mode(rustix::fs::fstat(fd)?.st_mode))
     }
 
-    pub(crate) fn of_mode(mode: u32) -> Self {
+    pub(crate) fn of_mode(mode: RawMode) -> Self {
         Self::of_type(FileType::from_raw_mode(mode))
     }
 
@@ -281,6 +268,11 @@ impl Kind {
 pub(crate) fn written(stat: &rustix::fs::Stat) -> SystemTime {
     let since = Duration::new(u64::try_from(stat.st_mtime).unwrap_or(0), stat.st_mtime_nsec as u32);
     UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
+}
+
+/// A mode as this system's calls take it.
+pub(crate) fn mode_bits(mode: u32) -> Mode {
+    Mode::from_raw_mode(mode as RawMode)
 }
 
 /// A name of one component: calls that have no `RESOLVE_` flags are given nothing else.
@@ -323,7 +315,7 @@ mod tests {
         assert_eq!(dir.kind("deep").unwrap(), Some(Kind::Directory));
         assert_eq!(dir.kind("nothing").unwrap(), None);
         dir.make_dir("sideways", 0o700).unwrap_err();
-        let beneath = |path: &str| dir.open_beneath(path, OFlags::PATH | OFlags::DIRECTORY);
+        let beneath = |path: &str| dir.open_beneath(path, NAME_ONLY | OFlags::DIRECTORY);
         beneath("sideways").unwrap();
         beneath("").unwrap();
         for path in ["..", "up", "away", "deep/../..", "/"] {

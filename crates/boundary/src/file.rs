@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -12,7 +12,8 @@ use std::time::SystemTime;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::dir::{Dir, Kind, single, written};
+use crate::dir::{Dir, Kind, mode_bits, single, written};
+use crate::platform::{self, NAME_ONLY};
 
 /// The largest record (ticket, exit record, prompt's neighbour) that is read whole.
 pub const MAX_RECORD_LEN: u64 = 16 << 20;
@@ -41,16 +42,16 @@ impl Dir {
     /// Makes a file that is not there yet.
     pub fn make_file(&self, name: impl AsRef<Path>, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let file = File::from(self.resolve(single(name.as_ref())?, flags, Mode::from_raw_mode(mode))?);
+        let file = File::from(self.resolve(single(name.as_ref())?, flags, mode_bits(mode))?);
         // Whatever the umask is.
-        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+        rustix::fs::fchmod(&file, mode_bits(mode))?;
         Ok(file)
     }
 
     /// Opens a file for reading that a path leads to, through links as long as they stay below the directory.
     pub fn open_file_beneath(&self, path: impl AsRef<Path>) -> io::Result<File> {
         let path = path.as_ref();
-        let found = self.open_beneath(path, OFlags::PATH)?;
+        let found = self.open_beneath(path, NAME_ONLY)?;
         match Kind::of(&found)? {
             Kind::File => Ok(reopened(&found, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?.into()),
             kind => Err(not_a_file(path, kind)),
@@ -59,7 +60,7 @@ impl Dir {
 
     /// What a link says, followed or not.
     pub fn link_target(&self, path: impl AsRef<Path>) -> io::Result<OsString> {
-        let link = self.open_beneath(path, OFlags::PATH | OFlags::NOFOLLOW)?;
+        let link = self.open_beneath(path, NAME_ONLY | OFlags::NOFOLLOW)?;
         Ok(OsString::from_vec(rustix::fs::readlinkat(&link, "", Vec::new())?.into_bytes()))
     }
 
@@ -83,7 +84,7 @@ impl Dir {
     /// How long a file is and when it was last written, without opening it.
     pub fn file_stamp(&self, path: impl AsRef<Path>) -> io::Result<(u64, SystemTime)> {
         let path = path.as_ref();
-        let found = self.resolve(path, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty())?;
+        let found = self.resolve(path, NAME_ONLY | OFlags::NOFOLLOW, Mode::empty())?;
         let stat = rustix::fs::fstat(&found)?;
         match Kind::of_mode(stat.st_mode) {
             Kind::File => Ok((u64::try_from(stat.st_size).unwrap_or(0), written(&stat))),
@@ -107,14 +108,14 @@ impl Dir {
 
     /// One of our own files: with one name only, so that what is written lands nowhere else.
     fn own(&self, name: &Path, flags: OFlags, mode: u32) -> io::Result<File> {
-        let file = self.regular(single(name)?, flags, Mode::from_raw_mode(mode))?;
+        let file = self.regular(single(name)?, flags, mode_bits(mode))?;
         let meta = file.metadata()?;
         if meta.nlink() > 1 {
             let what = format!("{} has another name elsewhere (a hard link)", name.display());
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         if meta.mode() & 0o777 != mode {
-            rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+            rustix::fs::fchmod(&file, mode_bits(mode))?;
         }
         Ok(file)
     }
@@ -124,7 +125,7 @@ impl Dir {
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
         if !flags.contains(OFlags::CREATE) {
             // Looked at before it is opened: to open a device may do something already, and a container can make one.
-            let found = self.resolve(path, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty())?;
+            let found = self.resolve(path, NAME_ONLY | OFlags::NOFOLLOW, Mode::empty())?;
             match Kind::of(&found)? {
                 Kind::File => {}
                 Kind::Link => return Err(Errno::LOOP.into()),
@@ -168,7 +169,7 @@ fn whole(file: File, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 
 /// Opens what was looked at, itself, whatever has its name by now.
 fn reopened(found: &OwnedFd, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let again = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let again = platform::path_of(found);
     let flags = (flags | OFlags::CLOEXEC) - OFlags::NOFOLLOW;
     rustix::io::retry_on_intr(|| rustix::fs::open(&again, flags, Mode::empty()))
 }

@@ -25,11 +25,21 @@ mod session;
 mod socket;
 mod tree;
 
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+use linux as platform;
+#[cfg(not(target_os = "linux"))]
+mod other;
+#[cfg(not(target_os = "linux"))]
+use other as platform;
+
 pub use aside::Aside;
 pub use config::{MAX_CONFIG_LEN, read_config};
 pub use dir::{Dir, Kind, Look};
 pub use file::{MAX_RECORD_LEN, is_hostile};
 pub use ours::{Distrust, check_ours, is_locked_by_us};
 pub use peer::Peer;
+pub use platform::{NAME_ONLY, mode_of, path_of};
 pub use session::{MAX_EXIT_LEN, SessionDir, open_log};
 pub use socket::take_descriptors;

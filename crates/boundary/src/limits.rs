@@ -4,6 +4,8 @@ use std::fmt;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::platform::OWN_LIMITS;
+
 /// A hard limit that is lower than usual. Nothing but root can raise it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lowered {
@@ -80,7 +82,7 @@ pub fn behind_end(code: Option<i32>, signal: Option<i32>) -> Option<String> {
 pub fn raise_soft() -> Option<u64> {
     const ORDINARY_STACK: u64 = 8 << 20;
     let descriptors = getrlimit(Resource::Nofile).current;
-    for resource in [
+    let everywhere = [
         Resource::Fsize,
         Resource::Cpu,
         Resource::As,
@@ -89,12 +91,9 @@ pub fn raise_soft() -> Option<u64> {
         Resource::Nofile,
         Resource::Nproc,
         Resource::Memlock,
-        Resource::Locks,
-        Resource::Sigpending,
-        Resource::Msgqueue,
-        Resource::Rttime,
-    ] {
-        raise(resource, u64::MAX);
+    ];
+    for resource in everywhere.iter().chain(OWN_LIMITS) {
+        raise(*resource, u64::MAX);
     }
     raise(Resource::Stack, ORDINARY_STACK);
     descriptors

@@ -5,6 +5,8 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
+use crate::platform;
+
 /// How many links a path may lead through; the kernel's own number.
 const MAX_LINKS: u32 = 40;
 
@@ -92,7 +94,7 @@ fn check_above(us: u32, path: &Path, meta: Option<&Metadata>) -> Result<(), Dist
 
 /// Root can do anything anyway; anybody else who owns a directory can put another in the place of what is in it.
 fn check_owner(us: u32, path: &Path, owner: u32) -> Result<(), Distrust> {
-    if owner == us || owner == 0 || is_unmapped(owner) {
+    if owner == us || owner == 0 || platform::is_unmapped(owner) {
         return Ok(());
     }
     let message = format!("{} is above Wharf's state, and belongs to user {owner}", path.display());
@@ -109,15 +111,6 @@ fn not_ours(us: u32, path: &Path, owner: u32) -> Distrust {
         message: format!("{} belongs to user {owner}, and you are user {us}", path.display()),
         hint: hint.to_owned(),
     }
-}
-
-/// Whether a user is one that this user namespace does not know, such as the root of the host: who is in a namespace of
-/// their own sees all of the system's directories as that one's.
-fn is_unmapped(owner: u32) -> bool {
-    let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<u32>().ok();
-    let whole = |map: String| map.split_whitespace().eq(["0", "0", "4294967295"]);
-    number("/proc/sys/kernel/overflowuid") == Some(owner)
-        && fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| !whole(map))
 }
 
 /// Whether a group has no other member than us and root, as where each user has a group of the same name. Groups that
@@ -143,25 +136,7 @@ fn group_is_ours_alone(us: u32, path: &Path, gid: u32) -> bool {
 /// Whether a process of ours holds the lock of a file or directory. Another user can lock whatever he can read, and that
 /// stops nobody of us.
 pub fn is_locked_by_us(device: u64, inode: u64) -> bool {
-    let us = rustix::process::geteuid().as_raw();
-    let locks = fs::read("/proc/locks").unwrap_or_default();
-    let pids = String::from_utf8_lossy(&locks)
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.split_whitespace().skip_while(|word| *word != "FLOCK");
-            words.nth(3)?.parse::<i32>().ok()
-        })
-        .collect::<std::collections::BTreeSet<i32>>();
-    pids.into_iter().filter(|pid| *pid > 0).any(|pid| {
-        let process = PathBuf::from(format!("/proc/{pid}"));
-        let Ok(fds) = fs::read_dir(process.join("fd")) else { return false };
-        let holds = |fd: fs::DirEntry| {
-            fs::metadata(fd.path()).is_ok_and(|meta| (meta.dev(), meta.ino()) == (device, inode))
-                && fs::read_to_string(process.join("fdinfo").join(fd.file_name()))
-                    .is_ok_and(|info| info.contains("FLOCK"))
-        };
-        fs::metadata(&process).is_ok_and(|process| process.uid() == us) && fds.flatten().any(holds)
-    })
+    platform::is_locked_by_us(device, inode)
 }
 
 #[cfg(test)]

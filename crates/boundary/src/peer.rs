@@ -1,7 +1,9 @@
 //! Who is at the other end of a socket.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
+
+use crate::platform;
 
 /// The process at the other end, as the kernel wrote it down when it connected, listened or made the pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,23 +19,8 @@ pub struct Peer {
 impl Peer {
     /// Asks the kernel.
     pub fn of(socket: impl AsFd) -> io::Result<Self> {
-        let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
-        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes to `credentials`, for which any bytes are a value.
-        #[expect(unsafe_code, reason = "rustix takes the pid for one that is not zero, and it may be")]
-        let done = unsafe {
-            libc::getsockopt(
-                socket.as_fd().as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_PEERCRED,
-                (&raw mut credentials).cast(),
-                &raw mut length,
-            )
-        };
-        if done < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Self { pid: credentials.pid, uid: credentials.uid })
+        let (pid, uid) = platform::credentials(socket)?;
+        Ok(Self { pid, uid })
     }
 
     /// Whether it is the user of this process.
@@ -41,33 +28,17 @@ impl Peer {
         self.uid == rustix::process::geteuid().as_raw()
     }
 
-    /// A pidfd of the very process that is at the other end, whoever has its number by now: none where the kernel cannot
-    /// tell (before Linux 6.5) or the process was reaped.
-    pub fn pidfd(socket: impl AsFd) -> Option<OwnedFd> {
-        const SO_PEERPIDFD: libc::c_int = 77;
-        let mut fd: libc::c_int = -1;
-        let mut length = size_of::<libc::c_int>() as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes to `fd`.
-        #[expect(unsafe_code, reason = "rustix has no word for this option")]
-        let done = unsafe {
-            libc::getsockopt(
-                socket.as_fd().as_raw_fd(),
-                libc::SOL_SOCKET,
-                SO_PEERPIDFD,
-                (&raw mut fd).cast(),
-                &raw mut length,
-            )
-        };
-        // SAFETY: the kernel has just made this descriptor for us, and nobody else knows of it.
-        #[expect(unsafe_code, reason = "a number that the kernel gave us becomes a descriptor")]
-        let owned = (done == 0 && fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) });
-        owned
+    /// A descriptor of the very process that is at the other end, whoever has its number by now: none where the kernel
+    /// cannot tell (before Linux 6.5) or the process was reaped.
+    pub fn process(socket: impl AsFd) -> Option<OwnedFd> {
+        platform::process_of(socket)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader};
+    use std::os::fd::AsRawFd;
     use std::os::unix::net::{UnixListener, UnixStream};
     use std::process::{Command, Stdio};
 
@@ -105,7 +76,7 @@ mod tests {
         let peer = Peer::of(&one).unwrap();
         assert_eq!(peer.pid, std::process::id() as i32);
         assert!(peer.is_us());
-        if let Some(pidfd) = Peer::pidfd(&one) {
+        if let Some(pidfd) = Peer::process(&one) {
             let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).unwrap();
             assert!(
                 info.lines().any(|line| line.split_whitespace().eq(["Pid:", &peer.pid.to_string()])),

@@ -28,6 +28,7 @@ use rustix::io::Errno;
 
 use crate::dir::{Dir, Kind};
 use crate::file::MAX_RECORD_LEN;
+use crate::platform::NAME_ONLY;
 
 const SOCKET: &str = "sock";
 const EXIT: &str = "exit.json";
@@ -193,7 +194,7 @@ impl SessionDir {
                 let below = berth(&self.link(OsStr::new(ROOM))?).ok_or_else(|| not_ours(OsStr::new(ROOM)))?;
                 // The state's directory is where ours is, whatever it was called when the link was made. The way up is
                 // ours; the way down from there knows no link.
-                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let flags = NAME_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
                 let state = Dir::from_fd(rustix::fs::openat(&self.dir, "../..", flags, Mode::empty())?)?;
                 state.dir(below).map(Some)
             }

@@ -1,16 +1,17 @@
 //! Sockets below a held directory: connected without waiting, never through a link.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::SocketAddrUnix;
 
 use crate::dir::{Dir, Kind};
+use crate::platform::{self, NAME_ONLY};
 
 /// How long to wait before a full backlog is tried again: the kernel tells nobody when there is room.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
@@ -19,19 +20,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 /// refuses to send, where it can (Linux 6.16): we would have to close it, and to close a foreign socket takes as long as its
 /// owner wishes.
 pub fn take_descriptors(socket: impl AsFd, take: bool) {
-    const SO_PASSRIGHTS: libc::c_int = 83;
-    let take = libc::c_int::from(take);
-    // SAFETY: an integer that lives across the call, and its size.
-    #[expect(unsafe_code, reason = "rustix has no word for this option")]
-    let _ = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            SO_PASSRIGHTS,
-            (&raw const take).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
+    platform::take_descriptors(socket, take);
 }
 
 impl Dir {
@@ -39,16 +28,15 @@ impl Dir {
     /// stream does not block either, and takes no descriptors: see [`take_descriptors`].
     pub fn connect_now(&self, path: impl AsRef<Path>) -> io::Result<UnixStream> {
         let path = path.as_ref();
-        let found = self.resolve(path, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty())?;
+        let found = self.resolve(path, NAME_ONLY | OFlags::NOFOLLOW, Mode::empty())?;
         let kind = Kind::of(&found)?;
         if kind != Kind::Socket {
             let what = format!("{} is {} and not a socket", path.display(), kind.noun());
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         // The very socket that was looked at, however long its path is and whatever has its name by now.
-        let address = SocketAddrUnix::new(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let address = SocketAddrUnix::new(platform::path_of(&found))?;
+        let socket = platform::stream_socket()?;
         take_descriptors(&socket, false);
         loop {
             match rustix::net::connect(&socket, &address) {
@@ -87,6 +75,8 @@ pub(crate) mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
+
+    use rustix::net::{AddressFamily, SocketType};
 
     use super::*;
 

@@ -1,13 +1,13 @@
 //! Taking a tree away, however deep it is and whoever changes it meanwhile.
 
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::dir::{Dir, single};
+use crate::platform::path_of;
 
 /// How many directories deep a walk holds descriptors; below that, directories are moved up first.
 const MAX_HELD_DEPTH: usize = 64;
@@ -109,7 +109,7 @@ impl Level {
         if !mode.contains(Mode::RWXU) {
             // Its owner took rights away: to list it, to pass through it, to take something out. They may be ours to give
             // back, by the descriptor: whoever may not pass through a directory cannot name it by a path in it.
-            let this = format!("/proc/self/fd/{}", dir.fd.as_raw_fd());
+            let this = path_of(&dir.fd);
             let _ = rustix::fs::chmod(this, Mode::RWXU);
         }
         let readable = dir.resolve(Path::new("."), flags, Mode::empty())?;

@@ -146,7 +146,7 @@ fn is(peer: Peer, holder: &ProcessIdentity, stream: impl AsFd) -> io::Result<boo
         return Ok(false);
     }
     // Held while it is looked at, so that its number stays its own; where the kernel can, as the very peer.
-    let _held = Peer::pidfd(stream);
+    let _held = Peer::process(stream);
     Ok(proc::open(holder)?.is_some())
 }
 

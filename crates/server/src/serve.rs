@@ -47,7 +47,7 @@ pub(crate) async fn serve(mut listener: Listener, callers: Callers, gate: Gate, 
         match linux::peer(&stream) {
             Ok(peer) => {
                 let (callers, gate, ending) = (callers.clone(), gate.clone(), work.clone());
-                let pidfd = Peer::pidfd(&stream);
+                let pidfd = Peer::process(&stream);
                 work.spawn(async move {
                     let _place = place;
                     let rights = callers.rights(peer, pidfd).await;

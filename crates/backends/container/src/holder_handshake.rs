@@ -100,7 +100,7 @@ fn verify_caller(
         _ => {}
     }
     // The number may be reused by now: check that the process that called still exists, after it was looked at.
-    if Peer::pidfd(stream).is_some_and(|pidfd| proc::ends(&pidfd, Duration::ZERO)) {
+    if Peer::process(stream).is_some_and(|pidfd| proc::ends(&pidfd, Duration::ZERO)) {
         return Ok(Err("it has gone already"));
     }
     Ok(Ok(known))

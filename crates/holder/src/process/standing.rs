@@ -58,7 +58,7 @@ impl Standing {
         if ours.room && peer.pid == 0 {
             return Self::ASKER;
         }
-        let pidfd = Credentials::pidfd(socket);
+        let pidfd = Credentials::process(socket);
         let pidfd = pidfd.as_ref().map(AsFd::as_fd);
         let standing = if ours.room {
             Traces::of_kin(peer.pid, pidfd).and_then(|traces| Self::in_room(&traces))

@@ -39,7 +39,7 @@ pub(crate) async fn serve(mut listener: Listener, engine: Engine, callers: Calle
             Ok(peer) if peer.is_us() => {
                 let crowded = tellers.len() >= CROWDED_CONNECTIONS;
                 let (engine, callers, accounts) = (engine.clone(), callers.clone(), Arc::clone(&accounts));
-                let pidfd = linux::Peer::pidfd(&stream);
+                let pidfd = linux::Peer::process(&stream);
                 tellers.spawn(async move {
                     let found = callers.at(peer, pidfd).await;
                     Teller::new(engine, peer, found, stream, accounts).run(crowded).await;

@@ -131,7 +131,8 @@ pub async fn a_terminal_is_its_own(place: Arc<Place>) {
 
 /// A terminal of 97 columns and 31 rows: its outer end, which does not block, and its inner.
 fn terminal() -> std::io::Result<(OwnedFd, OwnedFd)> {
-    let outer = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    let outer = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    rustix::io::fcntl_setfd(&outer, rustix::io::FdFlags::CLOEXEC)?;
     unlockpt(&outer)?;
     let (name, flags) = (ptsname(&outer, Vec::new())?, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC);
     let inner = rustix::fs::open(&name, flags, rustix::fs::Mode::empty())?;
