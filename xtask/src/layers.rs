@@ -4,8 +4,8 @@ use anyhow::{Context, Result, bail};
 use wharf_tool_support::flags::Flags;
 use wharf_tool_support::step::root;
 
-use crate::crate_table;
 use crate::metadata::{self, Package};
+use crate::{crate_table, on_disk};
 
 /// The height of each crate. A dependency must stand lower than what depends on it.
 const RANKS: &[(&str, u32)] = &[
@@ -119,9 +119,10 @@ pub(crate) fn task(flags: Flags) -> Result<()> {
         bail!("crate dependencies must point downwards:\n  {}", faults.join("\n  "));
     }
     let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).context("ARCHITECTURE.md")?;
-    let untrue = crate_table::faults(&page, &packages);
+    let mut untrue = crate_table::faults(&page, &packages);
+    untrue.extend(on_disk::faults(&page)?);
     if !untrue.is_empty() {
-        bail!("the table of crates is not true:\n  {}", untrue.join("\n  "));
+        bail!("ARCHITECTURE.md is not true:\n  {}", untrue.join("\n  "));
     }
     println!("{} crates, every dependency points downwards", packages.len());
     Ok(())

@@ -4,14 +4,18 @@ mod crate_table;
 mod layers;
 mod licences;
 mod metadata;
+mod on_disk;
 mod pages;
+mod portable;
 mod publish;
 mod run;
 mod runner;
 mod setup;
+mod sources;
 mod supply;
 mod test;
 mod test_home;
+mod words;
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -35,14 +39,15 @@ use Doer::{Here, There};
 const TASKS: &[Task] = &[
     ("setup", "install what the tests need, or say what is missing", Here(setup::task)),
     ("test", "run every check and every test; what CI runs", Here(test::task)),
-    ("layers", "check that crate dependencies point downwards only", Here(layers::task)),
+    ("layers", "check the dependencies of crates, and ARCHITECTURE.md", Here(layers::task)),
     ("licences", "check the licence of every dependency against deny.toml", Here(licences::task)),
     ("supply", "check where every dependency comes from: bans, sources, yanked versions", Here(supply::task)),
     (
         "pages",
-        "check the tests that the docs name, and the first line of every source file",
+        "check the tests that the docs name, the glossary, and the words of every source file",
         Here(pages::task),
     ),
+    ("portable", "check the crates that claim other systems than Linux", Here(portable::task)),
     (
         "publish",
         "pack every crate as for a registry, and send none; `--verify` builds what was packed",

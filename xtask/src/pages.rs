@@ -8,6 +8,8 @@ use anyhow::{Context, Result, bail};
 use wharf_tool_support::flags::Flags;
 use wharf_tool_support::step::root;
 
+use crate::words;
+
 /// Pages whose tables name tests.
 const PAGES: &[&str] = &["docs/parity.md", "docs/reliability.md"];
 
@@ -18,13 +20,15 @@ const CAPABILITIES: usize = 119;
 /// source file says in its first line what it is for.
 pub(crate) fn task(flags: Flags) -> Result<()> {
     flags.finish()?;
-    let mut sources = Vec::new();
+    let mut sources: Vec<(PathBuf, String)> = Vec::new();
     for dir in ["crates", "tools", "xtask"] {
-        collect(&root().join(dir), &mut sources)?;
+        sources.extend(crate::sources::below(&root().join(dir))?);
     }
     let tests: HashSet<String> =
         sources.iter().flat_map(|(path, text)| names(of_tests(path, text))).collect();
     let mut faults = unexplained(&sources);
+    let glossary = fs::read_to_string(root().join("docs/glossary.md")).context("docs/glossary.md")?;
+    faults.extend(words::faults(&sources, &glossary)?);
     let mut rows = 0;
     for page in PAGES {
         let text = fs::read_to_string(root().join(page)).with_context(|| (*page).to_owned())?;
@@ -41,22 +45,6 @@ pub(crate) fn task(flags: Flags) -> Result<()> {
     }
     println!("{rows} rows of {} pages, every test that they name exists", PAGES.len());
     println!("{} source files, each says what it is for", sources.len());
-    Ok(())
-}
-
-/// Every source file below a directory, with its text; what builds left there is none.
-fn collect(dir: &Path, sources: &mut Vec<(PathBuf, String)>) -> Result<()> {
-    for entry in fs::read_dir(dir).with_context(|| dir.display().to_string())? {
-        let path = entry?.path();
-        if path.is_dir() {
-            if !path.ends_with("target") {
-                collect(&path, sources)?;
-            }
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-            sources.push((path, text));
-        }
-    }
     Ok(())
 }
 

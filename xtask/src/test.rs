@@ -9,7 +9,7 @@ use wharf_tool_support::step::{cargo, has, in_ci, step};
 use crate::run::Run;
 use crate::runner::Runner;
 use crate::test_home::TestHome;
-use crate::{layers, licences, pages, publish, setup, supply};
+use crate::{layers, licences, pages, portable, publish, setup, supply};
 
 /// `cargo xtask test`: everything, cheapest first. `--only STEP,…` takes some steps alone, `--package NAME,…` tests some
 /// crates alone, `--filter TEXT` the tests with this in their name, and `--without-nextest` does as if it were not installed.
@@ -40,6 +40,7 @@ pub(crate) fn task(mut flags: Flags) -> Result<()> {
         finish(cargo().args(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
     });
     run.step("features", features);
+    run.step("portable", || portable::task(none()));
     run.step("tests", || tests.all());
     for place in ["tmux", "docker", "podman"] {
         run.step(place, || tests.program_on(place));
