@@ -10,7 +10,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// How often in a row it may fail at once.
 const MAX_TRIES: u32 = 20;
 /// How much longer than the time that is left an answer may take: a daemon that says that the time is up is heard.
-const ANSWER_SLACK: Duration = Duration::from_secs(5);
+const ANSWER_MARGIN: Duration = Duration::from_secs(5);
 
 /// Somebody who does not give up before the time is up.
 pub(crate) struct Persistent {
@@ -59,7 +59,7 @@ impl Persistent {
         };
         let Some(deadline) = self.deadline else { return work(client, None).await };
         let left = deadline.saturating_duration_since(Instant::now());
-        let answer = tokio::time::timeout(left.saturating_add(ANSWER_SLACK), work(client, Some(left))).await;
+        let answer = tokio::time::timeout(left.saturating_add(ANSWER_MARGIN), work(client, Some(left))).await;
         answer.unwrap_or_else(|_| {
             Err(Failure::new(Code::Timeout, "the daemon did not answer in time")
                 .hint("it is stopped or overloaded: `wharf daemon status` and its log say more"))

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use wharf_holder::frame::{self, Decoder, Kind};
 use wharf_holder::linux;
-use wharf_holder::pace::{Pace, TALKS};
+use wharf_holder::pace::{Pace, TOO_MUCH_OUTPUT};
 use wharf_holder::wire::{self, Exec, Hello};
 use wharf_model::{Failure, Offset, Size, Text};
 
@@ -247,7 +247,7 @@ impl Client {
             if !asked {
                 self.pace.spend(kind, payload.len());
                 if self.pace.pause(Instant::now).is_some() {
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, TALKS));
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, TOO_MUCH_OUTPUT));
                 }
             }
             if header.kind == Kind::Recall as u8 {

@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    const SOON: Duration = Duration::from_secs(1);
+    const TEST_TIMEOUT: Duration = Duration::from_secs(1);
 
     fn us() -> ProcessIdentity {
         proc::identity(std::process::id() as i32, &proc::boot().unwrap()).unwrap()
@@ -192,17 +192,17 @@ mod tests {
         let _listener = UnixListener::bind(home.path().join("sock")).unwrap();
         let (gone, other) = others();
         sign(home.path(), Some(&us()), 1);
-        connect(home.path(), SOON).unwrap();
+        connect(home.path(), TEST_TIMEOUT).unwrap();
         connect_now(home.path()).unwrap();
         sign(home.path(), Some(&other), 1);
-        let error = connect(home.path(), SOON).unwrap_err();
+        let error = connect(home.path(), TEST_TIMEOUT).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
         // It was replaced, and the one that replaced it has not signed yet.
         sign(home.path(), Some(&gone), 1);
-        connect(home.path(), SOON).unwrap();
+        connect(home.path(), TEST_TIMEOUT).unwrap();
         // The door to another host is this process itself.
         sign(home.path(), None, 1);
-        connect(home.path(), SOON).unwrap();
+        connect(home.path(), TEST_TIMEOUT).unwrap();
     }
 
     #[test]
@@ -213,14 +213,14 @@ mod tests {
         let _listener = UnixListener::bind(home.path().join("room/sock")).unwrap();
         let (gone, other) = others();
         sign(home.path(), Some(&us()), 1);
-        connect(home.path(), SOON).unwrap();
+        connect(home.path(), TEST_TIMEOUT).unwrap();
         for holder in [gone, other, ProcessIdentity { start: 1, ..us() }] {
             sign(home.path(), Some(&holder), 1);
             let error = connect_now(home.path()).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
         }
         sign(home.path(), None, 0);
-        assert_eq!(connect(home.path(), SOON).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(connect(home.path(), TEST_TIMEOUT).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

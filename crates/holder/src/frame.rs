@@ -9,10 +9,10 @@
 use std::io;
 
 /// Bytes of a header.
-pub const HEADER: usize = 12;
+pub const HEADER_LEN: usize = 12;
 
 /// The longest payload: a spec with two megabytes of environment fits, a hostile length does not.
-pub const MOST: usize = 16 << 20;
+pub const MAX_PAYLOAD_LEN: usize = 16 << 20;
 
 /// The longest payload of an answer, of output and of news: what a holder sends has a few hundred bytes, or one piece of
 /// output.
@@ -104,7 +104,7 @@ impl Kind {
 /// The longest payload of a kind, by its byte. What a version does not know is short.
 fn max_len(kind: u8) -> usize {
     match Kind::known(kind) {
-        Some(Kind::Start | Kind::Resume | Kind::Exec | Kind::Daemon) => MOST,
+        Some(Kind::Start | Kind::Resume | Kind::Exec | Kind::Daemon) => MAX_PAYLOAD_LEN,
         Some(Kind::Input) => MAX_INPUT_LEN,
         _ => MAX_ANSWER_LEN,
     }
@@ -128,8 +128,8 @@ impl Header {
     }
 
     /// As bytes.
-    pub fn encode(self) -> [u8; HEADER] {
-        let mut bytes = [0; HEADER];
+    pub fn encode(self) -> [u8; HEADER_LEN] {
+        let mut bytes = [0; HEADER_LEN];
         bytes[0] = self.kind;
         bytes[4..8].copy_from_slice(&self.seq.to_le_bytes());
         bytes[8..].copy_from_slice(&self.length.to_le_bytes());
@@ -137,7 +137,7 @@ impl Header {
     }
 
     /// From bytes. A length that no peer of ours sends is an error, and the connection is done for.
-    pub fn decode(bytes: &[u8; HEADER]) -> io::Result<Self> {
+    pub fn decode(bytes: &[u8; HEADER_LEN]) -> io::Result<Self> {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let header = Self { kind: bytes[0], seq: word(4), length: word(8) };
         let most = max_len(header.kind);
@@ -151,7 +151,7 @@ impl Header {
 
 /// A whole frame as bytes.
 pub fn encode(kind: Kind, seq: u32, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEADER + payload.len());
+    let mut bytes = Vec::with_capacity(HEADER_LEN + payload.len());
     bytes.extend_from_slice(&Header::new(kind, seq, payload.len()).encode());
     bytes.extend_from_slice(payload);
     bytes
@@ -189,7 +189,7 @@ impl Decoder {
     #[expect(clippy::should_implement_trait, reason = "the frame borrows from the decoder: not an iterator")]
     pub fn next(&mut self) -> io::Result<Option<(Header, &[u8])>> {
         let rest = &self.bytes[self.at..];
-        let Some(head) = rest.first_chunk::<HEADER>() else { return Ok(None) };
+        let Some(head) = rest.first_chunk::<HEADER_LEN>() else { return Ok(None) };
         let header = Header::decode(head)?;
         if self.answers_only && header.length as usize > MAX_ANSWER_LEN {
             return Err(io::Error::new(
@@ -197,11 +197,11 @@ impl Decoder {
                 "a holder's frame is longer than an answer",
             ));
         }
-        let whole = HEADER + header.length as usize;
+        let whole = HEADER_LEN + header.length as usize;
         if rest.len() < whole {
             return Ok(None);
         }
-        let start = self.at + HEADER;
+        let start = self.at + HEADER_LEN;
         self.at += whole;
         Ok(Some((header, &self.bytes[start..self.at])))
     }
@@ -209,8 +209,8 @@ impl Decoder {
     /// How many bytes the next frame lacks, as far as can be told: its header first, then its payload.
     pub fn missing(&self) -> usize {
         let rest = &self.bytes[self.at..];
-        let head = rest.first_chunk::<HEADER>().and_then(|head| Header::decode(head).ok());
-        head.map_or(HEADER, |header| HEADER + header.length as usize).saturating_sub(rest.len())
+        let head = rest.first_chunk::<HEADER_LEN>().and_then(|head| Header::decode(head).ok());
+        head.map_or(HEADER_LEN, |header| HEADER_LEN + header.length as usize).saturating_sub(rest.len())
     }
 
     /// Gives the memory back where nothing waits in it.

@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 use crate::frame::Kind;
 
 /// What a holder may spend in a second for good. A frame costs one and one more for each KiB of it.
-const RATE: i64 = 2_000;
+const BUDGET_PER_SECOND: i64 = 2_000;
 /// What it may spend at once.
-const BURST: i64 = 8_000;
+const MAX_BUDGET: i64 = 8_000;
 /// What news cost: each wakes whoever looks at the session, so there are at most a hundred in a second.
-const NEWS: i64 = 20;
+const NEWS_COST: i64 = 20;
 /// How far it may get into debt: what it owes is waited for, and a request to it waits as long.
-const MAX_DEBT: i64 = -RATE / 2;
+const MAX_DEBT: i64 = -BUDGET_PER_SECOND / 2;
 /// The shortest pause: a hundred such holders shall cost little.
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 
 /// What is said of a holder that says too much.
-pub const TALKS: &str = "the holder talks without end, and nobody asked for it";
+pub const TOO_MUCH_OUTPUT: &str = "the holder talks without end, and nobody asked for it";
 
 /// What one holder may still say.
 #[derive(Debug)]
@@ -28,12 +28,12 @@ pub struct Pace {
 impl Pace {
     /// With all that may be said at once.
     pub fn new(now: Instant) -> Self {
-        Self { credit: BURST, since: now }
+        Self { credit: MAX_BUDGET, since: now }
     }
 
     /// A frame came that nobody had asked for.
     pub fn spend(&mut self, kind: Option<Kind>, len: usize) {
-        let cost = if matches!(kind, Some(Kind::News | Kind::Exit)) { NEWS } else { 1 };
+        let cost = if matches!(kind, Some(Kind::News | Kind::Exit)) { NEWS_COST } else { 1 };
         self.credit = (self.credit - cost - (len >> 10) as i64).max(MAX_DEBT);
     }
 
@@ -45,11 +45,11 @@ impl Pace {
         }
         let now = now();
         let earned = i64::try_from(now.duration_since(self.since).as_millis())
-            .map_or(BURST, |millis| millis * RATE / 1_000);
+            .map_or(MAX_BUDGET, |millis| millis * BUDGET_PER_SECOND / 1_000);
         self.since = now;
-        self.credit = (self.credit + earned).min(BURST);
+        self.credit = (self.credit + earned).min(MAX_BUDGET);
         let lacks = u64::try_from(1 - self.credit).unwrap_or(0);
-        (lacks > 0).then(|| MIN_PAUSE.max(Duration::from_millis(lacks * 1_000 / RATE as u64)))
+        (lacks > 0).then(|| MIN_PAUSE.max(Duration::from_millis(lacks * 1_000 / BUDGET_PER_SECOND as u64)))
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
         let begun = Instant::now();
         let mut now = begun;
         let mut pace = Pace::new(now);
-        for _ in 0..BURST / NEWS {
+        for _ in 0..MAX_BUDGET / NEWS_COST {
             assert_eq!(pace.pause(|| now), None);
             pace.spend(Some(Kind::News), 100);
         }

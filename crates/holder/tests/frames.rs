@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use wharf_holder::frame::{self, Decoder, HEADER, Header, Kind, MOST};
+use wharf_holder::frame::{self, Decoder, HEADER_LEN, Header, Kind, MAX_PAYLOAD_LEN};
 use wharf_holder::wire::{sections, split_sections, strings};
 
 fn kind() -> impl Strategy<Value = Kind> {
@@ -43,7 +43,7 @@ proptest! {
         'all: for piece in &pieces {
             decoder.push(piece);
             loop {
-                prop_assert!(decoder.missing() <= HEADER + u32::MAX as usize);
+                prop_assert!(decoder.missing() <= HEADER_LEN + u32::MAX as usize);
                 match decoder.next() {
                     Ok(Some((header, payload))) => prop_assert_eq!(header.length as usize, payload.len()),
                     Ok(None) => break,
@@ -65,7 +65,7 @@ proptest! {
 
 #[test]
 fn a_hostile_length_is_refused_before_anything_is_kept() {
-    let header = Header { kind: 4, seq: 1, length: (MOST + 1) as u32 };
+    let header = Header { kind: 4, seq: 1, length: (MAX_PAYLOAD_LEN + 1) as u32 };
     let mut decoder = Decoder::default();
     decoder.push(&header.encode());
     assert!(decoder.next().is_err());

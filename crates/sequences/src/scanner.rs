@@ -15,7 +15,7 @@ const CAN: u8 = 0x18;
 const SUB: u8 = 0x1a;
 const DEL: u8 = 0x7f;
 /// The first byte of a control of the upper half, which is two bytes of UTF-8.
-const UPPER: u8 = 0xc2;
+const C1_LEAD_BYTE: u8 = 0xc2;
 /// How much memory an empty scanner may keep for the next sequence, in bytes.
 const MAX_SPARE_LEN: usize = 512;
 
@@ -107,7 +107,7 @@ pub struct Scanner {
     /// character.
     held: Vec<u8>,
     // A checkpoint is of a model, and these are for the other rules.
-    /// The first byte of a pair that decides something: `ESC` in a string, or `UPPER`.
+    /// The first byte of a pair that decides something: `ESC` in a string, or `C1_LEAD_BYTE`.
     #[serde(skip)]
     first: u8,
     /// The sequence began with a control of the upper half.
@@ -168,9 +168,9 @@ impl Scanner {
     fn introducer(&self) -> [u8; 2] {
         match (self.state, self.upper) {
             (State::Osc, false) => *b"\x1b]",
-            (State::Osc, true) => [UPPER, 0x9d],
+            (State::Osc, true) => [C1_LEAD_BYTE, 0x9d],
             (_, false) => *b"\x1bP",
-            (_, true) => [UPPER, 0x90],
+            (_, true) => [C1_LEAD_BYTE, 0x90],
         }
     }
 
@@ -217,8 +217,8 @@ impl Scanner {
         let plain = bytes.iter().take_while(|byte| byte.is_ascii() && **byte != ESC).count();
         let byte = bytes[0];
         match (mem::take(&mut self.first), byte) {
-            (UPPER, 0x80..=0x9f) => self.begin_upper(byte),
-            (UPPER, 0xa0..=0xbf) => sink.text(&[UPPER, byte], at),
+            (C1_LEAD_BYTE, 0x80..=0x9f) => self.begin_upper(byte),
+            (C1_LEAD_BYTE, 0xa0..=0xbf) => sink.text(&[C1_LEAD_BYTE, byte], at),
             // After half a character: what follows it must not make a whole one of it, so it is dropped.
             _ if plain > 0 => {
                 self.continuation = 0;
@@ -226,7 +226,7 @@ impl Scanner {
                 return plain;
             }
             (_, ESC) => self.begin(State::Escape, &[]),
-            (_, UPPER) => (self.first, self.continuation) = (UPPER, 0),
+            (_, C1_LEAD_BYTE) => (self.first, self.continuation) = (C1_LEAD_BYTE, 0),
             _ if self.follows(byte) => sink.text(&[byte], at),
             // A control of the upper half as one byte: some terminals would act on it.
             _ => {}
@@ -241,7 +241,7 @@ impl Scanner {
         }
         self.continuation = match byte {
             0x80..=0xbf => self.continuation.saturating_sub(1),
-            UPPER..=0xdf => 1,
+            C1_LEAD_BYTE..=0xdf => 1,
             0xe0..=0xef => 2,
             0xf0..=0xf4 => 3,
             _ => 0,
@@ -252,7 +252,7 @@ impl Scanner {
     /// A control of the upper half, as two bytes of UTF-8 of which this is the second.
     fn begin_upper(&mut self, byte: u8) {
         match byte {
-            0x9b => self.begin(State::Csi, &[UPPER, byte]),
+            0x9b => self.begin(State::Csi, &[C1_LEAD_BYTE, byte]),
             0x9d => self.begin(State::Osc, &[]),
             0x90 => self.begin(State::Dcs, &[]),
             0x98 | 0x9e | 0x9f => self.begin(State::Dropped { bell: true }, &[]),
@@ -308,8 +308,8 @@ impl Scanner {
                 self.string_ends(End::Bell, at, sink);
                 self.end();
             }
-            (UPPER, State::Osc | State::Pass | State::Dropped { .. }) if S::RULES.any_terminal => {
-                self.first = UPPER;
+            (C1_LEAD_BYTE, State::Osc | State::Pass | State::Dropped { .. }) if S::RULES.any_terminal => {
+                self.first = C1_LEAD_BYTE;
             }
             _ => self.string(byte, sink),
         }
@@ -324,7 +324,7 @@ impl Scanner {
                 self.string_ends(End::Escape, at, sink);
                 self.end();
             }
-            (UPPER, 0x9c) => {
+            (C1_LEAD_BYTE, 0x9c) => {
                 self.string_ends(End::Upper, at, sink);
                 self.end();
             }
@@ -334,13 +334,13 @@ impl Scanner {
                 self.begin(State::Escape, &[]);
                 return Some(self.byte(byte, at, sink));
             }
-            (UPPER, 0x80..=0x9f) => {
+            (C1_LEAD_BYTE, 0x80..=0x9f) => {
                 self.cut(sink);
                 self.end();
                 self.begin_upper(byte);
             }
-            (UPPER, 0xa0..=0xbf) => {
-                self.string(UPPER, sink);
+            (C1_LEAD_BYTE, 0xa0..=0xbf) => {
+                self.string(C1_LEAD_BYTE, sink);
                 return None;
             }
             // Half a character is dropped, as outside of strings.

@@ -183,7 +183,7 @@ fn borrow(stream: &mut UnixStream) -> u8 {
 fn ask(stream: &mut UnixStream, kind: Kind, payload: &[u8]) -> u8 {
     stream.write_all(&frame::encode(kind, 9, payload)).expect("it is sent");
     loop {
-        let mut head = [0; frame::HEADER];
+        let mut head = [0; frame::HEADER_LEN];
         stream.read_exact(&mut head).expect("an answer");
         let length = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
         stream.read_exact(&mut vec![0; length as usize]).expect("all of it");

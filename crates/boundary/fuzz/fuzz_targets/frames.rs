@@ -27,7 +27,7 @@ static HOLDER: LazyLock<(tempfile::TempDir, Mutex<SyncSender<Vec<u8>>>)> = LazyL
 
 /// A proper hello, then these bytes, then the end.
 fn answer(mut stream: UnixStream, bytes: &[u8]) -> std::io::Result<()> {
-    let mut head = [0; frame::HEADER];
+    let mut head = [0; frame::HEADER_LEN];
     stream.read_exact(&mut head)?;
     let header = frame::Header::decode(&head)?;
     let mut hello = vec![0; header.length as usize];

@@ -37,7 +37,7 @@ pub(crate) struct Args {
 }
 
 /// The daemon itself says that a message has expired; it is given the time to.
-const EXPIRY_SLACK: Duration = Duration::from_secs(2);
+const EXPIRY_MARGIN: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let no_wait = args.no_wait;
@@ -71,7 +71,7 @@ fn deliver(
 ) -> Result<(Receipt, bool), Failure> {
     let home = place::home()?;
     call::runtime()?.block_on(async {
-        let mut daemon = Persistent::new(home, Some(timeout.saturating_add(EXPIRY_SLACK)));
+        let mut daemon = Persistent::new(home, Some(timeout.saturating_add(EXPIRY_MARGIN)));
         let queued = daemon
             .ask(async |client, _| client.send(name, request, Await::Accepted, Duration::ZERO).await)
             .await?;

@@ -12,7 +12,7 @@ use crate::session::task::Task;
 /// The key of the message that a prompt in a file is, and how long it may wait until its agent is ready: somebody may
 /// have to log in first.
 const FIRST_MESSAGE: &str = "wharf.prompt-file";
-const FIRST_MESSAGE_PATIENCE: Duration = Duration::from_secs(60 * 60);
+const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// The prompt of a session that an agent's profile starts at a terminal: what reads from a pipe has no input box.
 pub(crate) fn first_message(spec: &Spec) -> Option<Text> {
@@ -31,7 +31,7 @@ impl Task {
         let text = prompt.lossy().trim_end_matches('\n').to_owned();
         let manner = Manner {
             key: Some(FIRST_MESSAGE.to_owned()),
-            expires: Some(Millis(now().0 + FIRST_MESSAGE_PATIENCE.as_millis() as u64)),
+            expires: Some(Millis(now().0 + FIRST_MESSAGE_TIMEOUT.as_millis() as u64)),
             ..Manner::default()
         };
         let ask = |reply| CourierRequest::Accept(text, Box::new(manner), reply);

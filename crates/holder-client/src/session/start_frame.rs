@@ -17,7 +17,7 @@ pub fn start_frame(start: &Start, given: &[u8], argv: &[Text], env: &[(Text, Tex
     let env = wire::variables(env).map_err(invalid)?;
     let control = serde_json::to_vec(start).map_err(|error| invalid(error.into()))?;
     let payload = wire::sections(&[&control, given, &argv, &env]);
-    if payload.len() > frame::MOST {
+    if payload.len() > frame::MAX_PAYLOAD_LEN {
         return Err(Failure::new(Code::TooLong, "the arguments and variables are more than 16 MiB"));
     }
     Ok(frame::encode(Kind::Start, 1, &payload))

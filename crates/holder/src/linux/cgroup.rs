@@ -22,7 +22,7 @@ pub(crate) struct Hierarchies {
 }
 
 /// How old an empty group must be to count as left behind: a start puts its command into one at once.
-const LEFT: Duration = Duration::from_secs(60);
+const MIN_ABANDONED_AGE: Duration = Duration::from_secs(60);
 
 /// The cgroups of one session. The default one is none at all.
 #[derive(Default)]
@@ -95,7 +95,7 @@ impl Hierarchies {
         for entry in parents.filter_map(|dir| fs::read_dir(dir).ok()).flatten().flatten() {
             let ours = entry.file_name().as_encoded_bytes().starts_with(b"wharf-");
             let age = entry.metadata().ok().and_then(|meta| meta.modified().ok()?.elapsed().ok());
-            if ours && age.is_some_and(|age| age > LEFT) {
+            if ours && age.is_some_and(|age| age > MIN_ABANDONED_AGE) {
                 // It fails where there is a process in it.
                 let _ = fs::remove_dir(entry.path());
             }

@@ -20,7 +20,7 @@ const MAX_ANCESTORS: usize = 512;
 /// How many of the nearest are asked for their marks.
 const MAX_MARKED: usize = 32;
 /// How often the chain is read anew when a link of it ends meanwhile.
-const TRIES: usize = 8;
+const MAX_READ_TRIES: usize = 8;
 /// The most that is read of a process's variables, and of anything else of it.
 const MAX_VARIABLES_LEN: u64 = 1 << 20;
 const MAX_FACTS_LEN: u64 = 16 << 10;
@@ -144,7 +144,7 @@ impl Outside {
 /// A process and its ancestors.
 fn ancestors(pid: i32, settled: &impl Fn(i32, u64) -> bool) -> Option<Vec<Link>> {
     let mut unseen = None;
-    for _ in 0..TRIES {
+    for _ in 0..MAX_READ_TRIES {
         match chain(pid, settled)? {
             (chain, None) => return Some(chain),
             (chain, _) if chain.is_empty() => return None,

@@ -13,7 +13,7 @@ use rustix::net::{
 };
 
 /// The most descriptors that one message carries.
-const MOST_DESCRIPTORS: usize = 8;
+const MAX_PASSED_FDS: usize = 8;
 
 /// A socket's path must be under 108 bytes. Through the descriptor of its directory it always is.
 fn short<T>(path: &Path, then: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
@@ -43,7 +43,7 @@ pub fn send(
     bytes: &[IoSlice<'_>],
     descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<usize> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_PASSED_FDS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors for one message"));
@@ -59,7 +59,7 @@ pub(crate) fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usi
 
 /// Receives bytes, and the descriptors that came with them. Zero bytes is the end.
 pub fn receive(socket: impl AsFd, bytes: &mut [u8], descriptors: &mut Vec<OwnedFd>) -> io::Result<usize> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_PASSED_FDS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let got = rustix::io::retry_on_intr(|| {
         rustix::net::recvmsg(

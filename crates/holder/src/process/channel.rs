@@ -17,9 +17,9 @@ use super::pane::Pane;
 use crate::wire::{Duplicate, Pending};
 
 /// The most that one round moves before others get their turn.
-pub(super) const ROUND: usize = 64 << 10;
+pub(super) const MAX_MOVED_PER_TURN: usize = 64 << 10;
 /// What a terminal is asked for at once.
-pub(super) const PAGE: usize = 4 << 10;
+pub(super) const PAGE_LEN: usize = 4 << 10;
 
 /// What output comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -263,7 +263,7 @@ impl Channel {
                     // Before the bytes, so that nobody reads them as the other's. Free where it is the same.
                     log.mark(wharf_log::Mark::Stream(stream), now)?;
                 }
-                match log.splice_from(fd.as_fd(), ROUND) {
+                match log.splice_from(fd.as_fd(), MAX_MOVED_PER_TURN) {
                     Ok(0) => Ok(Moved::Over),
                     Ok(n) => Ok(Moved::Some(n)),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Moved::Nothing),
@@ -300,7 +300,7 @@ impl Channel {
             }
             // It is in our own memory, or in that of a program that ends with us.
             Self::Pane(pane) => {
-                let n = pane.discard(&mut [0_u8; PAGE]);
+                let n = pane.discard(&mut [0_u8; PAGE_LEN]);
                 if n > 0 {
                     lost(n);
                 }
@@ -311,9 +311,9 @@ impl Channel {
             return Ok(0);
         }
         lost(waiting);
-        let (mut scratch, mut left) = ([0_u8; PAGE], waiting);
+        let (mut scratch, mut left) = ([0_u8; PAGE_LEN], waiting);
         while left > 0 {
-            let wanted = left.min(PAGE);
+            let wanted = left.min(PAGE_LEN);
             match rustix::io::read(fd, &mut scratch[..wanted])? {
                 0 => break,
                 n => left -= n,

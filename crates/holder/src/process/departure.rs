@@ -7,7 +7,7 @@ use wharf_log::Mark;
 use wharf_model::Reason;
 
 use super::channel::Source;
-use super::holder::{Holder, PEERS, micros, now};
+use super::holder::{FIRST_PEER_TOKEN, Holder, micros, now};
 use super::peer::Peer;
 use super::record;
 use crate::frame::{self, Kind};
@@ -15,7 +15,7 @@ use crate::linux::events::Events;
 use crate::linux::own;
 
 /// How long the last bytes may take to reach slow peers once the session is over.
-const FAREWELL: Duration = Duration::from_secs(2);
+const PEER_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Holder {
     /// Nothing is left: drains, records, tells everybody, and leaves.
@@ -71,12 +71,12 @@ impl Holder {
         for peer in &mut self.peers {
             peer.finish(exit.clone());
         }
-        let until = Instant::now() + FAREWELL;
+        let until = Instant::now() + PEER_FLUSH_TIMEOUT;
         let mut happened = Vec::new();
         // Only peers matter from here on.
         self.events = Events::new()?;
         for peer in &self.peers {
-            self.events.add(peer.fd(), PEERS + peer.id, peer.interest)?;
+            self.events.add(peer.fd(), FIRST_PEER_TOKEN + peer.id, peer.interest)?;
         }
         loop {
             self.settle_peers();
@@ -84,8 +84,8 @@ impl Holder {
                 return Ok(());
             }
             self.events.wait(Some(until), &mut happened)?;
-            for event in happened.iter().filter(|event| event.token >= PEERS) {
-                self.on_peer(event.token - PEERS, event.readable);
+            for event in happened.iter().filter(|event| event.token >= FIRST_PEER_TOKEN) {
+                self.on_peer(event.token - FIRST_PEER_TOKEN, event.readable);
             }
         }
     }

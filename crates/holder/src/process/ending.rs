@@ -12,7 +12,7 @@ const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
 /// How long KILL is tried: a process in the kernel may take its time, and one in a broken driver for ever.
 const KILL_TIMEOUT: Duration = Duration::from_secs(4);
 /// How often it is looked whether something is left, while killing or where no signal tells us.
-const LOOK: Duration = Duration::from_millis(10);
+const LEFTOVER_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How far the end is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Ending {
 
     /// When to look again.
     pub(super) fn deadline(&self, blind: bool) -> Option<Instant> {
-        let soon = Instant::now() + LOOK;
+        let soon = Instant::now() + LEFTOVER_POLL_INTERVAL;
         match self.phase {
             Phase::Running => (blind && self.ended.is_some()).then_some(soon),
             Phase::Asked { kill_at } => {

@@ -12,7 +12,7 @@ use super::relay;
 
 use crate::frame::{Decoder, Kind};
 use crate::linux::{self, own};
-use crate::pace::{Pace, TALKS};
+use crate::pace::{Pace, TOO_MUCH_OUTPUT};
 
 /// The request of the frame that asks for a command: each caller has one.
 const SEQ: u32 = 1;
@@ -62,7 +62,7 @@ fn ask(socket: &Path, mark: &str) -> Result<u8, Failure> {
                 other => {
                     pace.spend(other, payload.len());
                     if pace.pause(Instant::now).is_some() {
-                        return Err(Failure::new(Code::Unreachable, TALKS));
+                        return Err(Failure::new(Code::Unreachable, TOO_MUCH_OUTPUT));
                     }
                 }
             }

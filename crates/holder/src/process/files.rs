@@ -8,12 +8,12 @@ use std::path::Path;
 use wharf_log::{Mark, Writer};
 use wharf_model::{Home, Offset};
 
-use super::holder::{Holder, LISTENER, micros};
+use super::holder::{Holder, LISTENER_TOKEN, micros};
 use crate::linux::events::Interest;
 use crate::linux::{self, own};
 
 /// What is copied at once.
-const PIECE: usize = 64 << 10;
+const CHUNK_LEN: usize = 64 << 10;
 
 impl Holder {
     /// Listens anew at our place, and goes on with the log that stands there now. Somebody who could not reach us asked.
@@ -39,7 +39,7 @@ impl Holder {
         if let Some(old) = &self.listener {
             self.events.remove(old);
         }
-        self.events.add(&fresh, LISTENER, Interest::READ)?;
+        self.events.add(&fresh, LISTENER_TOKEN, Interest::READ)?;
         (self.listener, self.deaf) = (Some(fresh), None);
         Ok(())
     }
@@ -55,9 +55,9 @@ impl Holder {
         if fresh.end() < held {
             fresh.skip(held - fresh.end());
         }
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; CHUNK_LEN];
         while fresh.end() < end {
-            let wanted = (end - fresh.end()).min(PIECE as u64) as usize;
+            let wanted = (end - fresh.end()).min(CHUNK_LEN as u64) as usize;
             let copied = self.log.read_at(fresh.end(), &mut piece[..wanted]).unwrap_or(0);
             if copied == 0 || fresh.append(&piece[..copied]).is_err() {
                 fresh.skip(end.0.saturating_sub(fresh.end().0));

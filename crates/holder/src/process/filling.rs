@@ -7,21 +7,21 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::SpliceFlags;
 
-use super::channel::{Moved, PAGE, ROUND};
+use super::channel::{MAX_MOVED_PER_TURN, Moved, PAGE_LEN};
 
 /// What a terminal hands over at once at most; less means that it had no more.
-const TERMINAL_READ: usize = 4_000;
+const TERMINAL_READ_LEN: usize = 4_000;
 
 /// Moves from the terminal to the pipe until the terminal has no more, for now or for ever; none where the pipe
 /// was full before that. An error is none of the two, and it is worth to try again later.
 pub(super) fn fill(master: &OwnedFd, pipe: &OwnedFd, in_pipe: &mut usize) -> io::Result<Option<Moved>> {
-    while *in_pipe < ROUND {
+    while *in_pipe < MAX_MOVED_PER_TURN {
         // More would not come at once, and the kernel allocates pages for all that is asked for.
-        let wanted = (ROUND - *in_pipe).min(PAGE);
+        let wanted = (MAX_MOVED_PER_TURN - *in_pipe).min(PAGE_LEN);
         match rustix::pipe::splice(master, None, pipe, None, wanted, SpliceFlags::NONBLOCK) {
             Ok(n @ 1..) => {
                 *in_pipe += n;
-                if n < TERMINAL_READ {
+                if n < TERMINAL_READ_LEN {
                     return Ok(Some(Moved::Nothing));
                 }
             }
@@ -57,7 +57,7 @@ fn copy(master: &OwnedFd, pipe: &OwnedFd) -> rustix::io::Result<usize> {
     if !fds[0].revents().contains(PollFlags::OUT) {
         return Err(Errno::AGAIN);
     }
-    let mut bytes = [0_u8; PAGE];
+    let mut bytes = [0_u8; PAGE_LEN];
     let n = rustix::io::read(master, &mut bytes)?;
     rustix::io::write(pipe, &bytes[..n])
 }
@@ -118,7 +118,7 @@ mod tests {
             assert_eq!(String::from_utf8(got).unwrap(), "round 0\r\nround 1\r\nround 2\r\n");
             // Nothing is taken out of the terminal that finds no room in the pipe, however few bytes are in that.
             let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
-            while rustix::io::write(&write, &[b'x'; PAGE]).is_ok() {}
+            while rustix::io::write(&write, &[b'x'; PAGE_LEN]).is_ok() {}
             rustix::io::write(&slave, b"kept\n").unwrap();
             assert_eq!(fill(&master, &write, &mut 0).unwrap(), Some(Moved::Nothing));
             let mut rest = vec![0; 1 << 20];

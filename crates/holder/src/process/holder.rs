@@ -27,18 +27,18 @@ use crate::linux::{self, children};
 use crate::wire::{Started, StopRequest, Through};
 
 /// Tokens of what is watched; peers count on from the last.
-pub(super) const LISTENER: u64 = 0;
-pub(super) const SIGNALS: u64 = 1;
-pub(super) const OUT: u64 = 2;
-pub(super) const ERR: u64 = 3;
-pub(super) const SINK: u64 = 4;
-pub(super) const COMMAND: u64 = 5;
-pub(super) const MEMORY: u64 = 6;
-pub(super) const PEERS: u64 = 16;
-pub(super) const EXECS: u64 = 1 << 62;
+pub(super) const LISTENER_TOKEN: u64 = 0;
+pub(super) const SIGNALS_TOKEN: u64 = 1;
+pub(super) const OUT_TOKEN: u64 = 2;
+pub(super) const ERR_TOKEN: u64 = 3;
+pub(super) const SINK_TOKEN: u64 = 4;
+pub(super) const COMMAND_TOKEN: u64 = 5;
+pub(super) const MEMORY_TOKEN: u64 = 6;
+pub(super) const FIRST_PEER_TOKEN: u64 = 16;
+pub(super) const FIRST_EXEC_TOKEN: u64 = 1 << 62;
 
 /// How long no connection is taken when the system is out of descriptors.
-const DEAF: Duration = Duration::from_millis(200);
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// How long a command's parent, which is not us, may take to reap it.
 const REAP_TIMEOUT: Duration = Duration::from_secs(2);
 /// The grace of a holder that is itself asked to go.
@@ -127,17 +127,17 @@ pub(super) fn micros() -> u64 {
 impl Holder {
     /// Watches everything that is there. Called once, before the loop.
     pub(super) fn watch(&mut self) -> io::Result<()> {
-        self.events.add(&self.signals, SIGNALS, Interest::READ)?;
+        self.events.add(&self.signals, SIGNALS_TOKEN, Interest::READ)?;
         if let Some(listener) = &self.listener {
-            self.events.add(listener, LISTENER, Interest::READ)?;
+            self.events.add(listener, LISTENER_TOKEN, Interest::READ)?;
         }
-        for (source, token) in [(Source::Out, OUT), (Source::Err, ERR)] {
+        for (source, token) in [(Source::Out, OUT_TOKEN), (Source::Err, ERR_TOKEN)] {
             if let Some(fd) = self.channel.source(source) {
                 self.events.add(fd, token, self.output_interest())?;
             }
         }
         if self.tree.foreign.is_some() {
-            self.events.add(&self.pidfd, COMMAND, Interest::READ)?;
+            self.events.add(&self.pidfd, COMMAND_TOKEN, Interest::READ)?;
         }
         self.watch_for_trouble();
         Ok(())
@@ -146,7 +146,7 @@ impl Holder {
     /// Takes a connection in.
     pub(super) fn welcome(&mut self, socket: UnixStream, standing: Standing) -> io::Result<u64> {
         let peer = Peer::new(self.next_peer, socket, standing)?;
-        self.events.add(peer.fd(), PEERS + peer.id, peer.interest)?;
+        self.events.add(peer.fd(), FIRST_PEER_TOKEN + peer.id, peer.interest)?;
         self.next_peer += 1;
         let id = peer.id;
         self.peers.push(peer);
@@ -213,21 +213,21 @@ impl Holder {
 
     fn on(&mut self, event: Event) {
         match event.token {
-            LISTENER => self.accept(),
-            SIGNALS => self.on_signals(),
-            OUT if event.readable => self.pump(Source::Out),
-            ERR if event.readable => self.pump(Source::Err),
-            SINK => self.feed(),
-            COMMAND => {
+            LISTENER_TOKEN => self.accept(),
+            SIGNALS_TOKEN => self.on_signals(),
+            OUT_TOKEN if event.readable => self.pump(Source::Out),
+            ERR_TOKEN if event.readable => self.pump(Source::Err),
+            SINK_TOKEN => self.feed(),
+            COMMAND_TOKEN => {
                 self.events.remove(&self.pidfd);
                 self.unreaped = Some(Instant::now());
             }
-            MEMORY => self.on_memory(),
-            token if token >= EXECS => self.on_exec_news((token - EXECS) as i32),
-            token if token >= PEERS => self.on_peer(token - PEERS, event.readable),
+            MEMORY_TOKEN => self.on_memory(),
+            token if token >= FIRST_EXEC_TOKEN => self.on_exec_news((token - FIRST_EXEC_TOKEN) as i32),
+            token if token >= FIRST_PEER_TOKEN => self.on_peer(token - FIRST_PEER_TOKEN, event.readable),
             _ => {}
         }
-        if event.token == OUT && event.writable {
+        if event.token == OUT_TOKEN && event.writable {
             self.feed();
         }
     }
@@ -263,7 +263,7 @@ impl Holder {
                 // Out of descriptors. It would be told again and again.
                 Err(_) => {
                     self.events.remove(listener);
-                    self.deaf = Some(Instant::now() + DEAF);
+                    self.deaf = Some(Instant::now() + ACCEPT_RETRY_PAUSE);
                     return;
                 }
             }
@@ -275,7 +275,7 @@ impl Holder {
             && let Some(listener) = &self.listener
         {
             self.deaf = None;
-            let _ = self.events.add(listener, LISTENER, Interest::READ);
+            let _ = self.events.add(listener, LISTENER_TOKEN, Interest::READ);
         }
     }
 
@@ -317,7 +317,7 @@ impl Holder {
 
     /// Watches for the news whether a further command runs.
     pub(super) fn watch_exec(&self, pid: i32, gate: BorrowedFd<'_>) -> io::Result<()> {
-        self.events.add(gate, EXECS + pid as u64, Interest::READ)
+        self.events.add(gate, FIRST_EXEC_TOKEN + pid as u64, Interest::READ)
     }
 
     fn on_exec_news(&mut self, pid: i32) {
@@ -419,7 +419,7 @@ impl Holder {
             let wanted = Interest { write: peer.waits(), ..Interest::READ };
             if wanted != peer.interest {
                 peer.interest = wanted;
-                let _ = self.events.change(peer.fd(), PEERS + peer.id, wanted);
+                let _ = self.events.change(peer.fd(), FIRST_PEER_TOKEN + peer.id, wanted);
             }
         }
         for id in gone {

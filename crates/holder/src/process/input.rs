@@ -7,10 +7,10 @@ use std::os::fd::BorrowedFd;
 use crate::line::Line;
 
 /// The most that may wait: what would exceed it is refused whole, and nothing of it is typed.
-pub(super) const MOST: usize = 1 << 20;
+pub(super) const MAX_QUEUED_INPUT_LEN: usize = 1 << 20;
 
 /// The most frames that may wait, however short.
-const MOST_ITEMS: usize = 4_096;
+const MAX_QUEUED_FRAMES: usize = 4_096;
 
 /// Input of one frame.
 struct Item {
@@ -33,7 +33,7 @@ pub(super) type Done = (u64, u32);
 impl Input {
     /// Takes input in, unless too much waits already.
     pub(super) fn push(&mut self, peer: u64, seq: u32, bytes: &[u8]) -> bool {
-        if self.waiting + bytes.len() > MOST || self.items.len() >= MOST_ITEMS {
+        if self.waiting + bytes.len() > MAX_QUEUED_INPUT_LEN || self.items.len() >= MAX_QUEUED_FRAMES {
             return false;
         }
         self.waiting += bytes.len();

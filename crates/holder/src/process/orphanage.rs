@@ -14,7 +14,7 @@ use crate::linux::{self, children, proc};
 /// The most families that are remembered: the oldest without orphans goes first.
 const MAX_FAMILIES: usize = 1024;
 /// The number of every family that is remembered no more.
-const FORGOTTEN: u64 = 0;
+const FORGOTTEN_FAMILY: u64 = 0;
 /// The most questions that are answered before something else is looked at.
 const MAX_QUESTIONS: usize = 64;
 
@@ -87,7 +87,7 @@ impl Orphanage {
             let gone = self.families.remove(at).number;
             // Its session may live: whoever else may have left them must not be taken for the only one.
             let of = self.orphans.iter_mut().flat_map(|orphan| &mut orphan.of);
-            of.filter(|number| **number == gone).for_each(|number| *number = FORGOTTEN);
+            of.filter(|number| **number == gone).for_each(|number| *number = FORGOTTEN_FAMILY);
         }
         self.next += 1;
         self.families.push(Family { number: self.next, holders: vec![holder] });

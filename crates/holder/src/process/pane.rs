@@ -13,16 +13,18 @@ use super::input::Done;
 use crate::linux::terminal;
 
 /// What one read takes.
-const READ: usize = 16 << 10;
+const READ_LEN: usize = 16 << 10;
 /// What a terminal holds for an application that does not read. More would wait in the other program, where it can
 /// neither be counted nor taken back.
-const ROOM: usize = 4_095;
+const TERMINAL_QUEUE_LEN: usize = 4_095;
 /// Room that is worth a further piece, where more waits than fits.
-const WORTH: usize = 1_024;
+const MIN_CHUNK_LEN: usize = 1_024;
 /// How long the other program may take to pass on what it has taken, where nothing proves that it has.
 const PASS_ON_TIMEOUT: Duration = Duration::from_millis(50);
-/// The first and the longest time between two looks at input that is on its way.
-const LOOK: (Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(20));
+/// The first time between two looks at input that is on its way.
+const MIN_UNREAD_POLL_INTERVAL: Duration = Duration::from_micros(200);
+/// The longest: the time doubles while nothing moves.
+const MAX_UNREAD_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Our place at such a terminal.
 pub(super) struct Pane {
@@ -64,7 +66,7 @@ impl Pane {
             taken: None,
             since_empty: 0,
             sized: None,
-            look: (Instant::now(), LOOK.0),
+            look: (Instant::now(), MIN_UNREAD_POLL_INTERVAL),
         })
     }
 
@@ -100,7 +102,7 @@ impl Pane {
             return self.keep(log);
         }
         let Some(link) = &self.link else { return Ok(Moved::Over) };
-        let mut bytes = [0_u8; READ];
+        let mut bytes = [0_u8; READ_LEN];
         match rustix::io::read(link, &mut bytes) {
             Ok(n @ 1..) => {
                 let before = log.end();
@@ -179,8 +181,8 @@ impl Pane {
             self.since_empty = 0;
         }
         self.before = unread as u64;
-        let room = ROOM.saturating_sub(if canonical { self.since_empty } else { unread });
-        if room < waiting && room < WORTH { 0 } else { room }
+        let room = TERMINAL_QUEUE_LEN.saturating_sub(if canonical { self.since_empty } else { unread });
+        if room < waiting && room < MIN_CHUNK_LEN { 0 } else { room }
     }
 
     /// Input was passed on; these of it are whole.
@@ -189,9 +191,9 @@ impl Pane {
             self.since_empty += bytes;
             self.expected = self.before + bytes as u64;
             self.taken = None;
-            self.look = (Instant::now() + LOOK.0, LOOK.0);
+            self.look = (Instant::now() + MIN_UNREAD_POLL_INTERVAL, MIN_UNREAD_POLL_INTERVAL);
         } else if !whole.is_empty() {
-            self.look = (Instant::now(), LOOK.0);
+            self.look = (Instant::now(), MIN_UNREAD_POLL_INTERVAL);
         }
         self.unsettled.append(whole);
     }
@@ -233,7 +235,7 @@ impl Pane {
         let (at, pause) = self.look;
         if Instant::now() >= at {
             // Nothing happened since: less and less often.
-            self.look = (Instant::now() + pause, (pause * 2).min(LOOK.1));
+            self.look = (Instant::now() + pause, (pause * 2).min(MAX_UNREAD_POLL_INTERVAL));
         }
         Some(self.look.0)
     }

@@ -9,25 +9,25 @@ use wharf_log::{Chunk, Reader, Stream, Streams};
 use wharf_model::{Failure, Home, Offset};
 
 use super::standing::Standing;
-use crate::frame::{Decoder, HEADER, Header, Kind};
+use crate::frame::{Decoder, HEADER_LEN, Header, Kind};
 use crate::linux;
 use crate::linux::events::Interest;
 
 /// Output in one frame at most. Less than a socket buffer, so that a frame most often goes in one call.
-const FRAME: usize = 32 << 10;
+const MAX_OUTPUT_LEN: usize = 32 << 10;
 /// Answers that a peer lets pile up before it is taken for dead.
-const MOST_ANSWERS: usize = 256 << 10;
+const MAX_QUEUED_ANSWERS_LEN: usize = 256 << 10;
 /// Frames that one peer is sent before it is the others' turn.
-const TURNS: usize = 32;
+const MAX_FRAMES_PER_TURN: usize = 32;
 /// Descriptors that a peer may have passed and not used.
-const MOST_PASSED: usize = 8;
+const MAX_PASSED_FDS: usize = 8;
 /// What stands before the bytes in a frame of output.
-const OUTPUT_HEAD: usize = HEADER + 9;
+const OUTPUT_HEADER_LEN: usize = HEADER_LEN + 9;
 /// What is read of a peer at first, and at once where there is more than that.
-const SHORT: usize = 2 << 10;
-const LONG: usize = 64 << 10;
+const FIRST_READ_LEN: usize = 2 << 10;
+const MAX_READ_LEN: usize = 64 << 10;
 /// Up to this, a frame of output is copied together: one call with one piece costs less than one with two.
-const SMALL: usize = 512;
+const MAX_COPIED_LEN: usize = 512;
 
 /// What a peer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,12 +101,12 @@ impl Peer {
     /// Reads what came. False once the peer is gone.
     pub(super) fn receive(&mut self) -> bool {
         // On the stack and small: an idle peer costs no buffer, and a key that is typed touches one page.
-        let mut bytes = [0_u8; SHORT];
+        let mut bytes = [0_u8; FIRST_READ_LEN];
         match self.receive_into(&mut bytes) {
             // There is more, a paste say: it comes in larger pieces.
             // If that was all of one that has gone, the next look tells: what it said comes first.
-            Some(SHORT) => {
-                self.receive_into(&mut vec![0; LONG]);
+            Some(FIRST_READ_LEN) => {
+                self.receive_into(&mut vec![0; MAX_READ_LEN]);
                 true
             }
             got => got.is_some(),
@@ -118,7 +118,7 @@ impl Peer {
         match linux::receive(&self.socket, bytes, &mut self.passed) {
             Ok(0) => None,
             Ok(n) => {
-                self.passed.truncate(MOST_PASSED);
+                self.passed.truncate(MAX_PASSED_FDS);
                 self.frames.push(&bytes[..n]);
                 Some(n)
             }
@@ -139,7 +139,7 @@ impl Peer {
     pub(super) fn answer(&mut self, kind: Kind, seq: u32, payload: &[u8]) -> bool {
         self.out.extend_from_slice(&Header::new(kind, seq, payload.len()).encode());
         self.out.extend_from_slice(payload);
-        self.out.len() - self.sent <= MOST_ANSWERS
+        self.out.len() - self.sent <= MAX_QUEUED_ANSWERS_LEN
     }
 
     /// Sends a frame with descriptors. What is on its way goes first, so that they arrive with their frame.
@@ -203,7 +203,7 @@ impl Peer {
             (self.out, self.sent) = (Vec::new(), 0);
             match self.position {
                 // Others wait for their turn, and a stop does.
-                Some(at) if at < end && turn >= TURNS => {
+                Some(at) if at < end && turn >= MAX_FRAMES_PER_TURN => {
                     self.hungry = true;
                     return true;
                 }
@@ -234,7 +234,7 @@ impl Peer {
             Some(place) => place,
             None => (Reader::open(&home.join(Home::LOG), at)?, Streams::new()),
         };
-        scratch.resize(FRAME, 0);
+        scratch.resize(MAX_OUTPUT_LEN, 0);
         match reader.read(scratch)? {
             Chunk::Data { offset, len } => {
                 for (stream, range) in streams.split(&reader, offset, len)? {
@@ -258,24 +258,24 @@ impl Peer {
         Ok(true)
     }
 
-    fn send_frame(&self, head: &[u8; OUTPUT_HEAD], bytes: &[u8]) -> io::Result<usize> {
-        if bytes.len() > SMALL {
+    fn send_frame(&self, head: &[u8; OUTPUT_HEADER_LEN], bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > MAX_COPIED_LEN {
             return linux::send(self.socket.as_fd(), &[IoSlice::new(head), IoSlice::new(bytes)], &[]);
         }
-        let mut whole = [0; OUTPUT_HEAD + SMALL];
-        whole[..OUTPUT_HEAD].copy_from_slice(head);
-        whole[OUTPUT_HEAD..OUTPUT_HEAD + bytes.len()].copy_from_slice(bytes);
-        linux::send_bytes(self.socket.as_fd(), &whole[..OUTPUT_HEAD + bytes.len()])
+        let mut whole = [0; OUTPUT_HEADER_LEN + MAX_COPIED_LEN];
+        whole[..OUTPUT_HEADER_LEN].copy_from_slice(head);
+        whole[OUTPUT_HEADER_LEN..OUTPUT_HEADER_LEN + bytes.len()].copy_from_slice(bytes);
+        linux::send_bytes(self.socket.as_fd(), &whole[..OUTPUT_HEADER_LEN + bytes.len()])
     }
 
     /// Sends one frame of output; what does not go at once waits in `out`.
     fn send_output(&mut self, at: Offset, stream: Stream, bytes: &[u8]) -> io::Result<()> {
-        for (piece, bytes) in bytes.chunks(FRAME).enumerate() {
-            let mut head = [0; OUTPUT_HEAD];
-            head[..HEADER].copy_from_slice(&Header::new(Kind::Output, 0, bytes.len() + 9).encode());
-            let place = at.0 + (piece * FRAME) as u64;
-            head[HEADER..HEADER + 8].copy_from_slice(&place.to_le_bytes());
-            head[HEADER + 8] = u8::from(stream == Stream::Stderr);
+        for (piece, bytes) in bytes.chunks(MAX_OUTPUT_LEN).enumerate() {
+            let mut head = [0; OUTPUT_HEADER_LEN];
+            head[..HEADER_LEN].copy_from_slice(&Header::new(Kind::Output, 0, bytes.len() + 9).encode());
+            let place = at.0 + (piece * MAX_OUTPUT_LEN) as u64;
+            head[HEADER_LEN..HEADER_LEN + 8].copy_from_slice(&place.to_le_bytes());
+            head[HEADER_LEN + 8] = u8::from(stream == Stream::Stderr);
             let went = if self.out.is_empty() {
                 match self.send_frame(&head, bytes) {
                     Ok(n) => n,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use wharf_log::Stream;
 
 use super::channel::{Moved, Source};
-use super::holder::{ERR, Holder, OUT, micros};
+use super::holder::{ERR_TOKEN, Holder, OUT_TOKEN, micros};
 use super::peer::Peer;
 use crate::linux::events::Interest;
 
@@ -55,7 +55,7 @@ impl Holder {
 
     /// Watches the sources of output, or not at all: a hang-up is told even to those who asked for nothing.
     pub(super) fn watch_sources(&self, interest: Option<Interest>) {
-        for (source, token) in [(Source::Out, OUT), (Source::Err, ERR)] {
+        for (source, token) in [(Source::Out, OUT_TOKEN), (Source::Err, ERR_TOKEN)] {
             if let Some(fd) = self.channel.source(source) {
                 match interest {
                     None => self.events.remove(fd),

@@ -13,32 +13,32 @@ use rustix::io::Errno;
 use crate::linux;
 
 /// How long a socket may take to be there for one who comes early.
-const EARLY: Duration = Duration::from_secs(30);
-/// How long one that is there may refuse.
-const REFUSED: Duration = Duration::from_millis(100);
+const SOCKET_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a socket that is there may refuse connections.
+const REFUSED_TIMEOUT: Duration = Duration::from_millis(100);
 /// What is said on standard error once we run, or are connected where we are not early: an engine says that a program
 /// was started before it is so.
 const READY: &[u8] = b"ready\n";
-/// How often it is looked for.
-const LOOK: Duration = Duration::from_millis(5);
+/// How often a socket that is not there yet is looked for.
+const SOCKET_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How long the other side may go on when our input has ended: longer than whoever called waits for its last words.
-const LAST_WORDS: Duration = Duration::from_secs(8);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(8);
 /// How often one direction is moved before it is the other's turn: what is said without end must not keep a request back.
-const TURNS: usize = 32;
+const MAX_CHUNKS_PER_TURN: usize = 32;
 /// What is on its way in one direction at most.
-const AHEAD: usize = 128 << 10;
+const MAX_BUFFERED_LEN: usize = 128 << 10;
 
 /// Connects to a holder. One who comes early waits for it.
 pub(super) fn reach(socket: &Path, early: bool) -> io::Result<UnixStream> {
-    let mut until = Instant::now() + EARLY;
+    let mut until = Instant::now() + SOCKET_TIMEOUT;
     loop {
         match linux::connect(socket) {
             Err(error) if early && Instant::now() < until => match error.kind() {
-                io::ErrorKind::NotFound => std::thread::sleep(LOOK),
+                io::ErrorKind::NotFound => std::thread::sleep(SOCKET_POLL_INTERVAL),
                 // About to listen; or it has listened, and is about to go.
                 io::ErrorKind::ConnectionRefused => {
-                    until = until.min(Instant::now() + REFUSED);
-                    std::thread::sleep(LOOK);
+                    until = until.min(Instant::now() + REFUSED_TIMEOUT);
+                    std::thread::sleep(SOCKET_POLL_INTERVAL);
                 }
                 _ => return Err(error),
             },
@@ -67,7 +67,7 @@ pub(super) fn relay(socket: &Path, early: bool) -> io::Result<()> {
         if up.passes(input, holder.as_fd()) {
             // It has been told everything. It answers, and closes its side then.
             let _ = holder.shutdown(std::net::Shutdown::Write);
-            until = Some(Instant::now() + LAST_WORDS);
+            until = Some(Instant::now() + DRAIN_TIMEOUT);
         }
         let left = until.map(|until: Instant| until.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
@@ -120,13 +120,13 @@ impl Way {
     }
 
     fn wants(&self) -> bool {
-        !self.over && !self.deaf && self.bytes.len() < AHEAD
+        !self.over && !self.deaf && self.bytes.len() < MAX_BUFFERED_LEN
     }
 
     /// Moves what can be moved. True once, when the last byte went.
     fn passes(&mut self, from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> bool {
         let mut buffer = [0; 16 << 10];
-        for _ in 0..TURNS {
+        for _ in 0..MAX_CHUNKS_PER_TURN {
             let mut moved = false;
             while self.has() && !self.deaf {
                 match rustix::io::write(to, &self.bytes[self.sent..]) {

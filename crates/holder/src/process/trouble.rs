@@ -2,17 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use super::holder::{Holder, MEMORY};
+use super::holder::{Holder, MEMORY_TOKEN};
 use crate::linux::events::Interest;
 use crate::linux::memory::MemoryNews;
 use crate::linux::{children, proc};
 
 /// How often it is looked whether a command is stopped that is not our child: no signal tells us.
-const LOOK_AT_FOREIGN: Duration = Duration::from_secs(1);
+const FOREIGN_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the counters of kills are read where nothing tells of them.
-const LOOK_AT_COUNTERS: Duration = Duration::from_secs(2);
-/// How often and how long they are read after memory ran out: the kill comes a moment later.
-const AFTER_NOTICE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+const OOM_POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// How often they are read after memory ran out: the kill comes a moment later.
+const OOM_RECHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// How long they are read that often.
+const OOM_RECHECK_DURATION: Duration = Duration::from_secs(2);
 
 /// What is known of that, and when to look again.
 #[derive(Default)]
@@ -35,9 +37,9 @@ impl Holder {
         for dir in self.tree.group.memory_dirs() {
             let watched = MemoryNews::of(&dir).filter(|news| {
                 let added = if news.is_urgent() {
-                    self.events.add_urgent(news, MEMORY)
+                    self.events.add_urgent(news, MEMORY_TOKEN)
                 } else {
-                    self.events.add(news, MEMORY, Interest::READ)
+                    self.events.add(news, MEMORY_TOKEN, Interest::READ)
                 };
                 added.is_ok()
             });
@@ -53,7 +55,7 @@ impl Holder {
         for news in &self.trouble.news {
             news.take();
         }
-        self.trouble.hurry = Some(now + AFTER_NOTICE.1);
+        self.trouble.hurry = Some(now + OOM_RECHECK_DURATION);
         self.look_for_trouble(true);
     }
 
@@ -98,9 +100,9 @@ impl Holder {
         }
         self.trouble.hurry = self.trouble.hurry.filter(|until| now < *until);
         let every = [
-            self.trouble.hurry.map(|_| AFTER_NOTICE.0),
-            foreign.then_some(LOOK_AT_FOREIGN),
-            self.trouble.untold.then_some(LOOK_AT_COUNTERS),
+            self.trouble.hurry.map(|_| OOM_RECHECK_INTERVAL),
+            foreign.then_some(FOREIGN_POLL_INTERVAL),
+            self.trouble.untold.then_some(OOM_POLL_INTERVAL),
         ];
         self.trouble.look = every.into_iter().flatten().min().map(|every| now + every);
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use wharf_model::{Code, Failure, Millis};
 
 use super::channel::Channel;
-use super::holder::{Holder, SINK, now};
+use super::holder::{Holder, SINK_TOKEN, now};
 use crate::frame::Kind;
 use crate::linux::events::Interest;
 use crate::wire::INPUT_NEWS_INTERVAL;
@@ -74,7 +74,7 @@ impl Holder {
             }
         } else if let Some(sink) = self.channel.sink() {
             if wanted {
-                let _ = self.events.add(sink, SINK, Interest::WRITE);
+                let _ = self.events.add(sink, SINK_TOKEN, Interest::WRITE);
             } else {
                 self.events.remove(sink);
             }

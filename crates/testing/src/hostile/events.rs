@@ -16,7 +16,7 @@ use super::Outcome;
 const LONG_LINE_LEN: usize = 16 << 20;
 
 /// Connections that each do it.
-const CALLERS: usize = 6;
+const CALLER_COUNT: usize = 6;
 
 pub(super) fn speak(words: &[String]) -> Result<Outcome, String> {
     let (manner, word) = match words {
@@ -26,10 +26,12 @@ pub(super) fn speak(words: &[String]) -> Result<Outcome, String> {
     };
     let mut outcome = Outcome::default();
     match manner {
-        "brackets" => many(&mut outcome, CALLERS, || line(r#"{"v":1,"kind":"x","data":["#, "[],", "[]]}\n")),
-        "deep" => many(&mut outcome, CALLERS, || line(r#"{"v":1,"kind":"x","data":"#, "[", "\n")),
-        "endless" => many(&mut outcome, CALLERS, || line("", "x", "")),
-        "flood" => many(&mut outcome, CALLERS, || {
+        "brackets" => {
+            many(&mut outcome, CALLER_COUNT, || line(r#"{"v":1,"kind":"x","data":["#, "[],", "[]]}\n"))
+        }
+        "deep" => many(&mut outcome, CALLER_COUNT, || line(r#"{"v":1,"kind":"x","data":"#, "[", "\n")),
+        "endless" => many(&mut outcome, CALLER_COUNT, || line("", "x", "")),
+        "flood" => many(&mut outcome, CALLER_COUNT, || {
             let event = "{\"v\":1,\"kind\":\"flood\",\"data\":{\"text\":\"\u{1b}]0;owned\u{7}\"}}\n";
             event.repeat(10_000).into_bytes()
         }),

@@ -15,7 +15,7 @@ use crate::owner::container_name;
 /// The first and the longest wait before an engine that is out of reach is asked again.
 const RETRY_BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 /// How long an engine that stays away is asked. `gc` or the next daemon finds what it has then.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(6 * 3600);
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
 /// How often a missing container is looked for: the engine may still be creating it.
 const MAX_CHECKS: u32 = 4;
 /// How many failed starts are remembered. `gc` or the next daemon finds the containers of further ones.
@@ -43,7 +43,7 @@ impl Containers {
         }
         let (containers, endpoint, session) = (Arc::downgrade(self), endpoint.clone(), session.clone());
         self.tasks.spawn(async move {
-            let (mut wait, mut looks, until) = (RETRY_BACKOFF.0, 0, Instant::now() + GIVE_UP_AFTER);
+            let (mut wait, mut looks, until) = (RETRY_BACKOFF.0, 0, Instant::now() + CLEANUP_TIMEOUT);
             while looks < MAX_CHECKS && Instant::now() < until {
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(RETRY_BACKOFF.1);

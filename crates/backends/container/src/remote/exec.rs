@@ -142,7 +142,7 @@ fn pass_through(terminal: &OwnedFd) -> std::io::Result<()> {
 }
 
 fn wants_terminal(frame: &[u8]) -> bool {
-    let payload = frame.get(wharf_holder::frame::HEADER..).unwrap_or_default();
+    let payload = frame.get(wharf_holder::frame::HEADER_LEN..).unwrap_or_default();
     let sections = wire::split_sections::<3>(payload);
     sections
         .is_ok_and(|[control, ..]| serde_json::from_slice::<wire::Exec>(control).is_ok_and(|exec| exec.tty))

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{oneshot, watch};
 use wharf_boundary::MAX_EXIT_LEN;
 use wharf_holder::frame::{self, Decoder, Header, Kind};
-use wharf_holder::pace::{Pace, TALKS};
+use wharf_holder::pace::{Pace, TOO_MUCH_OUTPUT};
 use wharf_holder::wire::{self, Hello, Started};
 use wharf_log::{Mark, Retention, Stream, Writer};
 use wharf_model::{ExitRecord, Failure, Home, Offset, Size};
@@ -221,7 +221,7 @@ impl LogMirror {
             self.log.tick(micros())?;
             if pace.pause(Instant::now).is_some() {
                 // Hang up instead of pausing: an engine whose streams nobody reads notices the container's end late.
-                return Err(io::Error::new(io::ErrorKind::InvalidData, TALKS));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, TOO_MUCH_OUTPUT));
             }
             // Let other tasks run, however much there is to read.
             tokio::task::yield_now().await;

@@ -15,7 +15,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use wharf_holder::frame::{self, Decoder, Header, Kind};
-use wharf_holder::pace::{Pace, TALKS};
+use wharf_holder::pace::{Pace, TOO_MUCH_OUTPUT};
 use wharf_holder::{linux, wire};
 use wharf_model::Failure;
 
@@ -201,7 +201,7 @@ impl ProxiedClient {
                             pace.spend(kind, payload.len());
                             if pace.pause(Instant::now).is_some() {
                                 // Hang up, as the mirror does.
-                                tracing::debug!(session = %self.remote.ticket.id, TALKS);
+                                tracing::debug!(session = %self.remote.ticket.id, TOO_MUCH_OUTPUT);
                                 return;
                             }
                         }
