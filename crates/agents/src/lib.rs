@@ -7,7 +7,7 @@
 //! What reads them is text in, text out: [`Look`] is what is seen of a session, [`Profile::recognise`] says what every
 //! rule makes of it, [`Profile::composer`] and [`Profile::question`] what stands in the input box and what is asked,
 //! [`Profile::prepare`] makes a text safe to hand over. Files are touched in three places: loading profiles,
-//! [`hooks`], and [`Transcript`].
+//! [`hooks`], and [`AgentTranscript`].
 
 mod answer;
 mod budget;
@@ -47,15 +47,15 @@ pub use place::Lookup;
 pub use prepare::{Care, Prepared, TextRules};
 pub use profile::{Keys, Profile, Queueing, Variables};
 pub use profiles::Profiles;
-pub use project_file::{MAX_PROJECT_FILE_LEN, PROJECT_FILE, ProjectFile, Refused};
-pub use question::{Asked, Choice, ChoiceKind, FixedChoice, Question};
-pub use received::Change;
+pub use project_file::{MAX_PROJECT_FILE_LEN, PROJECT_FILE, ProjectFile, RefusedProject};
+pub use question::{Asked, FixedChoice, FoundQuestion};
+pub use received::ReceivedChange;
 pub use recognise::Finding;
 pub use region::Region;
 pub use retry::RetryRules;
 pub use rule::{Rule, Seen};
-pub use shape::{Expected, Path, Paths, Shape};
+pub use shape::{ExpectedShape, Path, Paths, Shape};
 pub use stream::{StreamJson, StreamRules};
 pub use told::Told;
-pub use transcript::{Transcript, TranscriptRules};
+pub use transcript::{AgentTranscript, TranscriptRules};
 pub use trust::Trust;

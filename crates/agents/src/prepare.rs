@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wharf_model::{Code, Failure};
 
-use crate::{Change, Profile};
+use crate::{Profile, ReceivedChange};
 
 /// What an agent takes for something else than text, and what is done about it.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -20,7 +20,7 @@ pub struct TextRules {
     /// A last `@name` opens a list that takes the submit key.
     pub mention: Care,
     /// What the agent itself does to a text, in this order.
-    pub changes: Vec<Change>,
+    pub changes: Vec<ReceivedChange>,
 }
 
 /// What is done about a text that an agent would take for something else.

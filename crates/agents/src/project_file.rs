@@ -25,7 +25,7 @@ pub struct ProjectFile {
 
 /// A project's file that is not read, or not believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedProject {
     /// Where it stands.
     pub path: PathBuf,
     /// Why.
@@ -35,7 +35,7 @@ pub struct Refused {
 impl ProjectFile {
     /// The nearest one at or above a directory. The search ends with the repository (the first directory with a `.git`) or
     /// with the home directory; where it would meet neither, only the directory itself is looked at.
-    pub fn find(dir: &Path, home: Option<&Path>) -> Option<Result<Self, Refused>> {
+    pub fn find(dir: &Path, home: Option<&Path>) -> Option<Result<Self, RefusedProject>> {
         let there = dir.canonicalize().ok()?;
         let home = home.and_then(|home| home.canonicalize().ok());
         let exists = |path: &Path| path.symlink_metadata().is_ok();
@@ -61,9 +61,9 @@ impl ProjectFile {
     }
 
     /// The one in a directory. Everybody who can change the directories of the search could put one there, or take one away.
-    fn read(place: &Path, searched: &[&Path]) -> Result<Self, Refused> {
+    fn read(place: &Path, searched: &[&Path]) -> Result<Self, RefusedProject> {
         let path = place.join(PROJECT_FILE);
-        let refused = |why: String| Refused { path: path.clone(), why };
+        let refused = |why: String| RefusedProject { path: path.clone(), why };
         let failed = |error: &io::Error| {
             let why = if wharf_boundary::is_hostile(error) {
                 format!("it is no regular file, or too large: {error}")
@@ -95,8 +95,8 @@ impl ProjectFile {
     }
 
     /// The one that a user names, by itself or by its directory.
-    pub fn named(path: &Path) -> Result<Self, Refused> {
-        let refused = |why: String| Refused { path: path.to_owned(), why };
+    pub fn named(path: &Path) -> Result<Self, RefusedProject> {
+        let refused = |why: String| RefusedProject { path: path.to_owned(), why };
         let dir = match path.file_name() {
             Some(name) if name == PROJECT_FILE && !path.is_dir() => path.parent().unwrap_or(Path::new("/")),
             _ if path.is_dir() => path,

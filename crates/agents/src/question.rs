@@ -1,6 +1,7 @@
 //! Recognises an agent's question on the screen, with its choices and the keys that take them.
 
 use serde::{Deserialize, Serialize};
+use wharf_model::{Choice, ChoiceKind};
 
 use crate::look::unframed;
 use crate::rule::up_to;
@@ -90,7 +91,7 @@ fn much() -> u32 {
 
 /// A question that stands on the screen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Question {
+pub struct FoundQuestion {
     /// Its name in the profile.
     pub name: String,
     /// What is asked.
@@ -132,32 +133,7 @@ const FOR_A_PERSON: &[&str] = &[
     "consent",
 ];
 
-/// One answer to a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Choice {
-    /// What it says.
-    pub label: String,
-    /// The keys that take it, one press each.
-    pub keys: Vec<String>,
-    /// What it means.
-    pub kind: ChoiceKind,
-}
-
-/// What an answer means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChoiceKind {
-    /// Yes, this once.
-    Allow,
-    /// Yes, and do not ask again.
-    AllowAlways,
-    /// No.
-    Deny,
-    /// Something else.
-    Other,
-}
-
-impl Question {
+impl FoundQuestion {
     /// The choice that is taken at the start without a person: declared by the profile, and about nothing that only a
     /// person decides.
     pub fn startup_choice(&self) -> Option<usize> {
@@ -194,7 +170,7 @@ impl Question {
 
 impl Profile {
     /// The question that stands on the screen, where the profile recognises one.
-    pub fn question(&self, look: &Look<'_>) -> Option<Question> {
+    pub fn question(&self, look: &Look<'_>) -> Option<FoundQuestion> {
         self.asked(look).map(|(_, _, question)| question)
     }
 
@@ -203,7 +179,7 @@ impl Profile {
         self.questions.values().any(|asked| asked.continues && !asked.off)
     }
 
-    pub(crate) fn asked(&self, look: &Look<'_>) -> Option<(&str, &Asked, Question)> {
+    pub(crate) fn asked(&self, look: &Look<'_>) -> Option<(&str, &Asked, FoundQuestion)> {
         let composer = self.locate(look).map(|(rows, _)| rows.start);
         self.questions
             .iter()
@@ -219,7 +195,7 @@ impl Profile {
 }
 
 impl Asked {
-    fn read(&self, name: &str, look: &Look<'_>, composer: Option<usize>) -> Option<(usize, Question)> {
+    fn read(&self, name: &str, look: &Look<'_>, composer: Option<usize>) -> Option<(usize, FoundQuestion)> {
         if self.own && look.foreground != Some(true) {
             return None;
         }
@@ -267,7 +243,7 @@ impl Asked {
             // Of two that fit, neither was meant.
             fit.next().filter(|_| fit.next().is_none())
         });
-        let question = Question {
+        let question = FoundQuestion {
             name: name.to_owned(),
             title,
             detail: detail.join("\n"),
@@ -315,7 +291,7 @@ impl Asked {
         } else if is(&self.allow) {
             ChoiceKind::Allow
         } else if is(&self.always) {
-            ChoiceKind::AllowAlways
+            ChoiceKind::Always
         } else {
             ChoiceKind::Other
         };

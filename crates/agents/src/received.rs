@@ -6,7 +6,7 @@ use unicode_normalization::UnicodeNormalization;
 /// What an agent itself does to a text that was handed over whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum ReceivedChange {
     /// Accents are composed (NFC).
     Nfc,
     /// A tab becomes four spaces.
@@ -32,7 +32,7 @@ pub enum Change {
     },
 }
 
-impl Change {
+impl ReceivedChange {
     /// The text after it.
     pub fn apply(self, text: &str) -> String {
         match self {

@@ -15,10 +15,10 @@ use crate::Told;
 pub struct Shape {
     /// What must stand in it.
     #[serde(default)]
-    pub when: BTreeMap<Path, Expected>,
+    pub when: BTreeMap<Path, ExpectedShape>,
     /// What must not.
     #[serde(default)]
-    pub unless: BTreeMap<Path, Expected>,
+    pub unless: BTreeMap<Path, ExpectedShape>,
     /// The list of which each element is a fact of its own. Paths that begin with `./` start at the element.
     #[serde(default)]
     pub each: Option<Path>,
@@ -55,7 +55,7 @@ pub enum Paths {
 /// What is expected at a place.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub enum Expected {
+pub enum ExpectedShape {
     /// True or false; what is not there is false.
     Flag(bool),
     /// This word, or `*` for anything that is there.
@@ -78,8 +78,9 @@ impl Shape {
     }
 
     fn one(&self, json: &Value, element: &Value) -> Option<Told> {
-        let holds =
-            |(path, expected): (&Path, &Expected)| expected.fits(path.find(json, element).first().copied());
+        let holds = |(path, expected): (&Path, &ExpectedShape)| {
+            expected.fits(path.find(json, element).first().copied())
+        };
         if !self.when.iter().all(holds) || self.unless.iter().any(holds) {
             return None;
         }
@@ -166,7 +167,7 @@ fn taken(path: &Path, json: &Value, element: &Value) -> Option<Value> {
     }
 }
 
-impl Expected {
+impl ExpectedShape {
     fn fits(&self, value: Option<&Value>) -> bool {
         match self {
             Self::Flag(flag) => value.and_then(Value::as_bool).unwrap_or(false) == *flag,

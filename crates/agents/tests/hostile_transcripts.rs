@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use wharf_agents::{Profiles, Told, Transcript};
+use wharf_agents::{AgentTranscript, Profiles, Told};
 
 const CLAUDE: &str = r#"{"type":"user","cwd":"/project","sessionId":"s","timestamp":"2026-11-15T13:05:45Z","message":{"content":"hello"}}"#;
 const GEMINI: &str =
@@ -32,7 +32,7 @@ fn told(home: &Path, agent: &'static str, id: Option<&'static str>) -> Vec<Told>
         let lookup = move |name: &str| (name == "HOME").then(|| home.clone());
         let profile = Profiles::built_in().get(agent).expect(agent);
         let since = SystemTime::UNIX_EPOCH;
-        let watched = Transcript::watch(&profile, &lookup, Path::new("/project"), id, since);
+        let watched = AgentTranscript::watch(&profile, &lookup, Path::new("/project"), id, since);
         let _ = done.send(watched.expect("a transcript").poll());
     });
     answer.recv_timeout(Duration::from_secs(30)).unwrap_or_else(|_| panic!("{agent}: it waits for ever"))
@@ -141,7 +141,7 @@ fn a_list_of_many_lines_is_read_in_bounded_time() {
     let now = SystemTime::now();
     let (done, answer) = mpsc::channel();
     let mut transcript =
-        Transcript::watch(&profile, &lookup, Path::new("/project"), None, now).expect("a transcript");
+        AgentTranscript::watch(&profile, &lookup, Path::new("/project"), None, now).expect("a transcript");
     fs::write(&list, "1\n".repeat(200_001) + OPENCODE + "\n").expect("write");
     std::thread::spawn(move || done.send(prompts(&transcript.poll()).join(" ")));
     let prompts = answer.recv_timeout(Duration::from_secs(30)).expect("it takes for ever");

@@ -1,7 +1,7 @@
 //! Shells and language prompts: what stands at the cursor, and who owns the terminal.
 
-use wharf_agents::{ChoiceKind, Look, Profiles};
-use wharf_model::{Source, State};
+use wharf_agents::{Look, Profiles};
+use wharf_model::{ChoiceKind, Source, State};
 
 /// The state of a terminal whose last row is this, with the cursor behind it.
 fn state(agent: &str, row: &str, look: Look<'_>) -> Option<(State, Source)> {

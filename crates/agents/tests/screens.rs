@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
-use wharf_agents::{ChoiceKind, Look, Profile, Profiles};
-use wharf_model::State;
+use wharf_agents::{Look, Profile, Profiles};
+use wharf_model::{ChoiceKind, State};
 
 static ALL: LazyLock<Profiles> = LazyLock::new(Profiles::built_in);
 
@@ -155,7 +155,7 @@ fn a_question_is_read_with_its_answers() {
         }
         if seen.name == "asking" {
             assert!(question.detail.contains("touch granted-1"), "{question:#?}");
-            assert!(question.choice(ChoiceKind::AllowAlways).is_some(), "{question:#?}");
+            assert!(question.choice(ChoiceKind::Always).is_some(), "{question:#?}");
         }
     }
 }

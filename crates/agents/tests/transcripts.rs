@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use wharf_agents::{Profile, Profiles, Told, Transcript, hooks};
+use wharf_agents::{AgentTranscript, Profile, Profiles, Told, hooks};
 
 const ID: &str = "11111111-2222-4333-8444-555555555555";
 
@@ -26,14 +26,15 @@ impl Home {
         Self { profile: Profiles::built_in().get(agent).expect(agent), dir, file }
     }
 
-    fn watch(&self, conversation: Option<&str>, since: SystemTime) -> Transcript {
+    fn watch(&self, conversation: Option<&str>, since: SystemTime) -> AgentTranscript {
         self.watch_in("/project", conversation, since)
     }
 
-    fn watch_in(&self, dir: &str, conversation: Option<&str>, since: SystemTime) -> Transcript {
+    fn watch_in(&self, dir: &str, conversation: Option<&str>, since: SystemTime) -> AgentTranscript {
         let home = self.dir.path().display().to_string();
         let lookup = move |name: &str| (name == "HOME").then(|| home.clone());
-        Transcript::watch(&self.profile, &lookup, Path::new(dir), conversation, since).expect("a transcript")
+        AgentTranscript::watch(&self.profile, &lookup, Path::new(dir), conversation, since)
+            .expect("a transcript")
     }
 
     fn append(&self, bytes: &[u8]) {
@@ -48,7 +49,7 @@ fn sample(name: &str) -> Vec<u8> {
 }
 
 /// Polls until nothing is missing: a new file is looked for now and then, not at every call.
-fn poll_until(transcript: &mut Transcript, count: usize) -> Vec<Told> {
+fn poll_until(transcript: &mut AgentTranscript, count: usize) -> Vec<Told> {
     let deadline = SystemTime::now() + Duration::from_secs(10);
     let mut told = transcript.poll();
     while told.len() < count {

@@ -4,7 +4,7 @@
 //!   few pieces of it are in memory.
 //! - What an archive says is never believed: a name with `..`, an absolute one, or one that leads through a link out of the
 //!   destination is refused by the kernel, and nothing is written there. Devices, pipes and sockets are left out, and said.
-//! - What is packed is held by a descriptor ([`Source`]) and walked from there: whoever swaps a directory for a link meanwhile
+//! - What is packed is held by a descriptor ([`PackSource`]) and walked from there: whoever swaps a directory for a link meanwhile
 //!   leads nobody outside.
 //! - [`Feed`] and [`Drain`] join a thread that packs or unpacks to a task that sends or receives.
 
@@ -17,10 +17,10 @@ mod pipe;
 mod source;
 mod unpack;
 
-pub use names::Names;
+pub use names::EntryNames;
 pub use pack::{How, pack};
 pub use pipe::{Drain, Feed, pipe};
-pub use source::Source;
+pub use source::PackSource;
 pub use unpack::unpack;
 
 /// What was moved.

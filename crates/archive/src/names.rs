@@ -9,7 +9,7 @@ use crate::fault::escape;
 
 /// What becomes of the names in an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Names {
+pub enum EntryNames {
     /// They stay as they are.
     Kept,
     /// The one that all begin with becomes this one.
@@ -21,20 +21,20 @@ pub enum Names {
 /// The names of one archive, as they are to be here.
 #[derive(Debug)]
 pub(crate) struct Renaming {
-    how: Names,
+    how: EntryNames,
     /// What all names begin with, once the first was seen.
     root: Option<PathBuf>,
 }
 
 impl Renaming {
-    pub(crate) fn new(how: Names) -> Self {
+    pub(crate) fn new(how: EntryNames) -> Self {
         Self { how, root: None }
     }
 
     /// The path beneath the destination; empty for the destination itself.
     pub(crate) fn place(&mut self, name: &Path) -> Result<PathBuf, Failure> {
         let name = plain(name)?;
-        if self.how == Names::Kept {
+        if self.how == EntryNames::Kept {
             return Ok(name);
         }
         let root = self.root.get_or_insert_with(|| name.clone());
@@ -45,8 +45,8 @@ impl Renaming {
             ));
         };
         Ok(match &self.how {
-            Names::Become(new) if rest == Path::new("") => Path::new(new).to_owned(),
-            Names::Become(new) => Path::new(new).join(rest),
+            EntryNames::Become(new) if rest == Path::new("") => Path::new(new).to_owned(),
+            EntryNames::Become(new) => Path::new(new).join(rest),
             _ => rest.to_owned(),
         })
     }
@@ -75,15 +75,18 @@ mod tests {
 
     #[test]
     fn names_are_replaced_and_none_leads_out() {
-        let mut names = Renaming::new(Names::Become("new".into()));
+        let mut names = Renaming::new(EntryNames::Become("new".into()));
         assert_eq!(names.place(Path::new("old/")).unwrap(), Path::new("new"));
         assert_eq!(names.place(Path::new("old/a/./b")).unwrap(), Path::new("new/a/b"));
         assert_eq!(names.place(Path::new("older/a")).unwrap_err().code, Code::Invalid);
-        let mut inside = Renaming::new(Names::Inside);
+        let mut inside = Renaming::new(EntryNames::Inside);
         assert_eq!(inside.place(Path::new("./")).unwrap(), Path::new(""));
         assert_eq!(inside.place(Path::new("./a")).unwrap(), Path::new("a"));
         for out in ["../x", "/etc/passwd", "a/../../x", ".."] {
-            assert_eq!(Renaming::new(Names::Kept).place(Path::new(out)).unwrap_err().code, Code::Forbidden);
+            assert_eq!(
+                Renaming::new(EntryNames::Kept).place(Path::new(out)).unwrap_err().code,
+                Code::Forbidden
+            );
         }
     }
 }

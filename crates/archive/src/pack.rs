@@ -12,7 +12,7 @@ use wharf_model::Failure;
 
 use crate::Moved;
 use crate::fault::fault;
-use crate::source::{Source, look, read_link};
+use crate::source::{PackSource, look, read_link};
 
 /// The most names in one directory. They are in memory, and whoever writes there must not have it all.
 const MAX_NAMES: usize = 1 << 20;
@@ -31,7 +31,7 @@ pub struct How {
 /// they are. `tell` hears how many bytes of files went in, again and again.
 pub fn pack<W: Write>(
     archive: W,
-    source: &Source,
+    source: &PackSource,
     name: &OsStr,
     how: How,
     tell: impl FnMut(u64),
@@ -54,10 +54,10 @@ struct Packing<W: Write, F> {
 }
 
 /// Why something below the source cannot be packed, and where it is.
-type Trouble = (PathBuf, io::Error);
+type PackError = (PathBuf, io::Error);
 
 impl<W: Write, F: FnMut(u64)> Packing<W, F> {
-    fn first(&mut self, source: &Source, name: &Path) -> Result<(), Trouble> {
+    fn first(&mut self, source: &PackSource, name: &Path) -> Result<(), PackError> {
         let here = |error: io::Error| (PathBuf::new(), error);
         let stat = source.stat().map_err(here)?;
         match FileType::from_raw_mode(stat.st_mode) {
@@ -77,7 +77,7 @@ impl<W: Write, F: FnMut(u64)> Packing<W, F> {
 
     /// A directory and all below it. Depth by a list: a tree may be deeper than a stack is. Each directory is opened
     /// from the first one, without links on the way, and one is open at a time.
-    fn tree(&mut self, root: &Dir, name: &Path, stat: &Stat) -> Result<(), Trouble> {
+    fn tree(&mut self, root: &Dir, name: &Path, stat: &Stat) -> Result<(), PackError> {
         if !name.as_os_str().is_empty() {
             self.directory(name, stat).map_err(|error| (PathBuf::new(), error))?;
         }

@@ -13,13 +13,13 @@ use wharf_boundary::{Dir, NAME_ONLY, path_of};
 
 /// A file, a link or a directory, as it was found.
 #[derive(Debug)]
-pub struct Source {
+pub struct PackSource {
     /// Opened as a place only: nothing was read, and no pipe waited for.
     found: File,
     path: PathBuf,
 }
 
-impl Source {
+impl PackSource {
     /// Finds what a path of the user's own leads to: the links on the way are his. One at its end is followed if asked.
     pub fn open(path: &Path, follow: bool) -> io::Result<Self> {
         let found = rustix::fs::open(path, place(follow), Mode::empty())?;

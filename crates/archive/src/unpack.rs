@@ -11,7 +11,7 @@ use crate::beneath::{self, Beneath};
 use crate::budget::{Budget, Budgeted};
 use crate::fault::{escape, fault};
 use crate::names::Renaming;
-use crate::{Moved, Names};
+use crate::{EntryNames, Moved};
 
 /// Modes that are kept. Who may run a file as somebody else is not for an archive to say.
 const MODE_MASK: u32 = 0o777;
@@ -26,7 +26,7 @@ pub fn unpack(
     archive: impl Read,
     dir: Dir,
     shown: &Path,
-    names: Names,
+    names: EntryNames,
     tell: impl FnMut(u64),
 ) -> Result<Moved, Failure> {
     let budget = Budget::default();

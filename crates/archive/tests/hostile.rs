@@ -5,13 +5,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use tar::{EntryType, Header};
-use wharf_archive::{Names, unpack};
+use wharf_archive::{EntryNames, unpack};
 use wharf_model::{Code, Failure};
 
 fn unpack_into(
     archive: impl std::io::Read,
     dir: &Path,
-    names: Names,
+    names: EntryNames,
     tell: impl FnMut(u64),
 ) -> Result<wharf_archive::Moved, wharf_model::Failure> {
     unpack(archive, wharf_boundary::Dir::open(dir).expect("it is there"), dir, names, tell)
@@ -50,7 +50,7 @@ impl Hostile {
         self.0
     }
 
-    fn into(self, dir: &Path, names: Names) -> Result<wharf_archive::Moved, Failure> {
+    fn into(self, dir: &Path, names: EntryNames) -> Result<wharf_archive::Moved, Failure> {
         unpack_into(&self.end()[..], dir, names, |_| ())
     }
 }
@@ -108,7 +108,7 @@ fn nothing_is_written_outside_of_the_destination() {
         ),
     ];
     for (what, hostile) in cases {
-        let failure = hostile.into(&dir, Names::Kept).expect_err(what);
+        let failure = hostile.into(&dir, EntryNames::Kept).expect_err(what);
         assert_eq!(failure.code, Code::Forbidden, "{what}: {failure}");
         untouched(&root);
         fs::remove_dir_all(&dir).unwrap();
@@ -120,13 +120,13 @@ fn nothing_is_written_outside_of_the_destination() {
 fn a_link_that_was_there_before_is_not_gone_through() {
     let (root, dir) = ground();
     symlink("../outside", dir.join("there")).unwrap();
-    let failure = Hostile::default().file("there/file", "bad").into(&dir, Names::Kept).unwrap_err();
+    let failure = Hostile::default().file("there/file", "bad").into(&dir, EntryNames::Kept).unwrap_err();
     assert_eq!(failure.code, Code::Forbidden, "{failure}");
     untouched(&root);
     // One that stays within is.
     fs::create_dir(dir.join("real")).unwrap();
     symlink("real", dir.join("alias")).unwrap();
-    Hostile::default().file("alias/x", "good").into(&dir, Names::Kept).unwrap();
+    Hostile::default().file("alias/x", "good").into(&dir, EntryNames::Kept).unwrap();
     assert_eq!(fs::read_to_string(dir.join("real/x")).unwrap(), "good");
 }
 
@@ -138,7 +138,7 @@ fn a_file_in_the_place_of_a_link_replaces_the_link() {
         .link("g", "../outside/file")
         .file("g", "new")
         .file("f", "new")
-        .into(&dir, Names::Kept)
+        .into(&dir, EntryNames::Kept)
         .unwrap();
     untouched(&root);
     for name in ["f", "g"] {
@@ -155,7 +155,7 @@ fn devices_are_left_out_and_no_mode_makes_somebody_else() {
         .entry("c", EntryType::Char, "", b"", 0o666)
         .entry("p", EntryType::Fifo, "", b"", 0o666)
         .entry("s", EntryType::Regular, "", b"#!", 0o6755)
-        .into(&dir, Names::Kept)
+        .into(&dir, EntryNames::Kept)
         .unwrap();
     assert_eq!((moved.entries, moved.bytes, moved.left_out), (1, 2, 3));
     let meta = fs::metadata(dir.join("s")).unwrap();
@@ -173,7 +173,7 @@ fn hard_links_within_are_made_and_a_later_file_does_not_write_through_them() {
         .entry("b", EntryType::Link, "a", b"", 0o644)
         .entry("c", EntryType::Link, "mine", b"", 0o644)
         .file("c", "theirs")
-        .into(&dir, Names::Kept)
+        .into(&dir, EntryNames::Kept)
         .unwrap();
     assert_eq!(fs::metadata(dir.join("a")).unwrap().ino(), fs::metadata(dir.join("b")).unwrap().ino());
     assert_eq!(fs::read_to_string(dir.join("mine")).unwrap(), "mine");
@@ -184,11 +184,11 @@ fn files_and_directories_do_not_replace_each_other() {
     let (_root, dir) = ground();
     fs::create_dir(dir.join("d")).unwrap();
     fs::write(dir.join("f"), "").unwrap();
-    let failure = Hostile::default().file("d", "x").into(&dir, Names::Kept).unwrap_err();
+    let failure = Hostile::default().file("d", "x").into(&dir, EntryNames::Kept).unwrap_err();
     assert!(failure.message.contains("is a directory"), "{failure}");
     let failure = Hostile::default()
         .entry("f", EntryType::Directory, "", b"", 0o755)
-        .into(&dir, Names::Kept)
+        .into(&dir, EntryNames::Kept)
         .unwrap_err();
     assert!(failure.message.contains("is a file"), "{failure}");
 }
@@ -197,7 +197,7 @@ fn files_and_directories_do_not_replace_each_other() {
 fn another_thing_than_was_asked_for_is_refused() {
     let (root, dir) = ground();
     let two = Hostile::default().file("asked", "x").file("not-asked", "bad");
-    assert_eq!(two.into(&dir, Names::Become("here".into())).unwrap_err().code, Code::Invalid);
+    assert_eq!(two.into(&dir, EntryNames::Become("here".into())).unwrap_err().code, Code::Invalid);
     assert!(dir.join("here").exists() && !dir.join("not-asked").exists());
     untouched(&root);
 }
@@ -206,7 +206,7 @@ fn another_thing_than_was_asked_for_is_refused() {
 fn nonsense_and_names_without_an_end_are_refused_in_little_memory() {
     let (_root, dir) = ground();
     assert_eq!(
-        unpack_into(&b"no archive at all, but long enough for a header"[..], &dir, Names::Kept, |_| ())
+        unpack_into(&b"no archive at all, but long enough for a header"[..], &dir, EntryNames::Kept, |_| ())
             .unwrap_err()
             .code,
         Code::Invalid
@@ -218,10 +218,10 @@ fn nonsense_and_names_without_an_end_are_refused_in_little_memory() {
     header.as_mut_bytes()[..4].copy_from_slice(b"long");
     header.set_cksum();
     let endless = std::io::Read::chain(&header.as_bytes()[..], std::io::repeat(b'a'));
-    let failure = unpack_into(endless, &dir, Names::Kept, |_| ()).unwrap_err();
+    let failure = unpack_into(endless, &dir, EntryNames::Kept, |_| ()).unwrap_err();
     assert!(failure.message.contains("no end"), "{failure}");
     // One that breaks off.
     let cut = Hostile::default().entry("f", EntryType::Regular, "", &[7; 4096], 0o644).0;
-    let failure = unpack_into(&cut[..1024], &dir, Names::Kept, |_| ()).unwrap_err();
+    let failure = unpack_into(&cut[..1024], &dir, EntryNames::Kept, |_| ()).unwrap_err();
     assert!(failure.message.contains("breaks off within f"), "{failure}");
 }

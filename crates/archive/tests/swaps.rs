@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use wharf_archive::{How, Names, Source, pack, unpack};
+use wharf_archive::{EntryNames, How, PackSource, pack, unpack};
 use wharf_boundary::Dir;
 
 const SECRET: &[u8] = b"the operator's key";
@@ -58,7 +58,7 @@ fn swapped_while_packed(from: &Path, root: &Path) -> (bool, u64) {
     tried_while_swapped(root, || {
         let mut archive = Vec::new();
         // What is swapped at the wrong moment may fail, as a file that went would; it may not leak.
-        let source = Source::open(from, false).expect("it can be done");
+        let source = PackSource::open(from, false).expect("it can be done");
         let _ = pack(&mut archive, &source, OsStr::new("x"), How::default(), |_| ());
         archive.windows(SECRET.len()).any(|bytes| bytes == SECRET)
     })
@@ -88,7 +88,7 @@ fn what_is_swapped_while_it_is_unpacked_leads_nowhere() {
     let (out, swaps) = tried_while_swapped(&into, || {
         let dir = Dir::open(&into).unwrap();
         // It may fail at a link; it may not write through one.
-        let _ = unpack(&archive[..], dir, &into, Names::Kept, |_| ());
+        let _ = unpack(&archive[..], dir, &into, EntryNames::Kept, |_| ());
         let intact = ["f", "key", "e/key"].iter().all(|file| fs::read(outside.join(file)).unwrap() == SECRET);
         !intact || outside.join("e/new").exists()
     });
@@ -124,11 +124,11 @@ fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(CWD, from.join("pipe"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
     let mut archive = Vec::new();
-    let source = Source::open(&from, false).unwrap();
+    let source = PackSource::open(&from, false).unwrap();
     let moved = pack(&mut archive, &source, OsStr::new("x"), How::default(), |_| ()).unwrap();
     assert_eq!((moved.entries, moved.left_out), (1, 1));
     // The same where it is what was asked for itself.
-    let source = Source::open(&from.join("pipe"), false).unwrap();
+    let source = PackSource::open(&from.join("pipe"), false).unwrap();
     let moved = pack(std::io::sink(), &source, OsStr::new("x"), How::default(), |_| ()).unwrap();
     assert_eq!((moved.entries, moved.left_out), (0, 1));
 }
@@ -140,7 +140,7 @@ fn a_tree_deeper_than_any_path_is_refused_and_nothing_overflows() {
     for _ in 0..5_000 {
         dir = dir.make_dir("deep", 0o700).unwrap();
     }
-    let source = Source::open(root.path(), false).unwrap();
+    let source = PackSource::open(root.path(), false).unwrap();
     let failure = pack(std::io::sink(), &source, OsStr::new("x"), How::default(), |_| ()).unwrap_err();
     assert!(failure.message.contains("cannot pack"), "{failure}");
     wharf_boundary::Dir::open(root.path()).unwrap().remove_tree("deep").unwrap();
@@ -153,7 +153,7 @@ fn a_file_that_shrinks_keeps_the_size_that_was_said() {
     let file = root.path().join("f");
     let mut cut = false;
     let mut archive = Vec::new();
-    let source = Source::open(&file, false).unwrap();
+    let source = PackSource::open(&file, false).unwrap();
     pack(&mut archive, &source, OsStr::new("f"), How::default(), |_| {
         if !std::mem::replace(&mut cut, true) {
             fs::write(&file, "").unwrap();

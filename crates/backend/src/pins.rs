@@ -8,7 +8,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use wharf_boundary::{Dir, Kind, Look};
+use wharf_boundary::{Dir, FileIdentity, Kind};
 use wharf_model::{Code, Failure, Name, Pin, PinKind, Text, device_words};
 
 use crate::Result;
@@ -25,7 +25,7 @@ pub struct Sure {
     /// The path without links.
     pub path: PathBuf,
     /// What is there.
-    pub look: Look,
+    pub look: FileIdentity,
 }
 
 impl<'a> Pins<'a> {
@@ -144,7 +144,7 @@ fn resolve(kind: PinKind, given: &Text) -> Result<(Pin, Sure)> {
 }
 
 /// What is at a path without links: the directory that it is or is in, the name there, and what it is.
-fn open(path: &Path) -> io::Result<(Look, Option<Text>, Look)> {
+fn open(path: &Path) -> io::Result<(FileIdentity, Option<Text>, FileIdentity)> {
     let root = Dir::open(Path::new("/"))?;
     let below = |path: &Path| match path.strip_prefix("/") {
         Ok(path) if !path.as_os_str().is_empty() => path.to_owned(),

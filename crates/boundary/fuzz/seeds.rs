@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use tar::{Builder, EntryType, Header};
 use wharf_agents::Profiles;
-use wharf_archive::{How, Names, Source, pack, unpack};
+use wharf_archive::{How, EntryNames, PackSource, pack, unpack};
 use wharf_boundary::Dir;
 use wharf_holder::frame::{self, Kind};
-use wharf_holder::wire::{Hello, Pending, Status, StopRequest, Usage, sections, strings, variables};
+use wharf_holder::wire::{Hello, PendingInput, HolderStatus, StopRequest, ResourceUsage, sections, strings, variables};
 use wharf_log::{Mark, Retention, Stream, Writer};
 use wharf_model::{
     Code, Container, Environment, ExitRecord, Failure, Limits, Millis, Mounted, MountedBy, Offset, Pin,
@@ -47,7 +47,7 @@ fn json(value: &impl serde::Serialize) -> Vec<u8> {
 
 /// What a holder and a client say, each frame by itself and all together; the first byte says where they are cut.
 fn frames() -> Vec<Vec<u8>> {
-    let status = Status { attached: 1, pid: 7, size: Size { cols: 80, rows: 24 }, ..Status::default() };
+    let status = HolderStatus { attached: 1, pid: 7, size: Size { cols: 80, rows: 24 }, ..HolderStatus::default() };
     let hello = Hello { role: "attach".into(), status: Some(status.clone()), ..Hello::default() };
     let stop = StopRequest { grace: Millis(10), reason: Reason::Stopped, by: "somebody".into() };
     let words = strings([&b"sh"[..], b"-c", b"true"]).expect("no zeros");
@@ -66,8 +66,8 @@ fn frames() -> Vec<Vec<u8>> {
         (Kind::Output, output),
         (Kind::Gap, gap),
         (Kind::News, json(&status)),
-        (Kind::Ack, json(&Pending::default())),
-        (Kind::Ack, json(&Usage::default())),
+        (Kind::Ack, json(&PendingInput::default())),
+        (Kind::Ack, json(&ResourceUsage::default())),
         (Kind::Error, json(&Failure::new(Code::Invalid, "no").hint("ask again"))),
         (Kind::Recall, Vec::new()),
         (Kind::Exit, json(&ExitRecord::default())),
@@ -193,10 +193,10 @@ fn archives() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for path in [&tree, &tree.join("file"), &tree.join("in")] {
         let mut bytes = Vec::new();
-        let source = Source::open(path, false).expect("it is there");
+        let source = PackSource::open(path, false).expect("it is there");
         pack(&mut bytes, &source, OsStr::new("tree"), How::default(), |_| ()).expect("it can be packed");
         for (number, names) in
-            [Names::Kept, Names::Become("name".into()), Names::Inside].into_iter().enumerate()
+            [EntryNames::Kept, EntryNames::Become("name".into()), EntryNames::Inside].into_iter().enumerate()
         {
             // A file has nothing inside.
             if number == 2 && path.is_file() {

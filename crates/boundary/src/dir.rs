@@ -95,14 +95,14 @@ impl Dir {
     }
 
     /// What stands at a path below, and which: nothing is followed.
-    pub fn look(&self, path: impl AsRef<Path>) -> io::Result<Look> {
+    pub fn look(&self, path: impl AsRef<Path>) -> io::Result<FileIdentity> {
         let found = self.resolve(path.as_ref(), NAME_ONLY | OFlags::NOFOLLOW, Mode::empty())?;
-        Look::at(&found)
+        FileIdentity::at(&found)
     }
 
     /// The same of the directory itself.
-    pub fn look_here(&self) -> io::Result<Look> {
-        Look::at(&self.fd)
+    pub fn look_here(&self) -> io::Result<FileIdentity> {
+        FileIdentity::at(&self.fd)
     }
 
     /// Device and inode of the directory: who it is, whatever it is called.
@@ -207,7 +207,7 @@ impl Dir {
 
 /// What was seen at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct FileIdentity {
     /// What it is.
     pub kind: Kind,
     /// The device that it is on.
@@ -218,7 +218,7 @@ pub struct Look {
     pub filesystem: u64,
 }
 
-impl Look {
+impl FileIdentity {
     fn at(fd: impl AsFd) -> io::Result<Self> {
         let stat = rustix::fs::fstat(&fd)?;
         let filesystem = rustix::fs::fstatvfs(&fd)?.f_fsid;

@@ -36,7 +36,7 @@ use other as platform;
 
 pub use aside::Aside;
 pub use config::{MAX_CONFIG_LEN, read_config};
-pub use dir::{Dir, Kind, Look};
+pub use dir::{Dir, FileIdentity, Kind};
 pub use file::{MAX_RECORD_LEN, is_hostile};
 pub use ours::{Distrust, check_ours, is_locked_by_us};
 pub use peer::Peer;

@@ -1,6 +1,6 @@
 //! Lets through what a policy allows of terminal output, byte for byte, for a terminal that we do not know.
 
-use wharf_sequences::{Osc, Rules, Scanner, Sink};
+use wharf_sequences::{Osc, ScanRules, Scanner, Sink};
 
 /// What a filter lets through.
 pub(crate) trait Policy {
@@ -60,7 +60,7 @@ struct Filtering<'a, P> {
 }
 
 impl<P: Policy> Sink for Filtering<'_, P> {
-    const RULES: Rules = Rules::ANY_TERMINAL;
+    const RULES: ScanRules = ScanRules::ANY_TERMINAL;
 
     fn text(&mut self, bytes: &[u8], _: usize) {
         for &byte in bytes {

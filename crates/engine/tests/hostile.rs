@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use wharf_engine::{Config, Engine, Filter};
 use wharf_holder::frame::{self, Kind};
 use wharf_holder::linux::{self, proc};
-use wharf_holder::wire::{Hello, Status};
+use wharf_holder::wire::{Hello, HolderStatus};
 use wharf_local::{LocalBackend, Options};
 use wharf_model::{Home, Manner, Millis, SessionId, Size, Spec, Ticket};
 
@@ -31,7 +31,7 @@ fn welcome(stream: &mut UnixStream) -> bool {
     if read == 0 {
         return false;
     }
-    let hello = Hello { status: Some(Status::default()), ..Hello::default() };
+    let hello = Hello { status: Some(HolderStatus::default()), ..Hello::default() };
     let seq = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
     stream.write_all(&frame::encode(Kind::Welcome, seq, &serde_json::to_vec(&hello).unwrap())).is_ok()
 }
@@ -47,7 +47,7 @@ fn flood(mut stream: UnixStream) {
         return;
     }
     let news = |number: u16| {
-        let status = Status { size: Size { cols: u16::MAX, rows: number }, ..Status::default() };
+        let status = HolderStatus { size: Size { cols: u16::MAX, rows: number }, ..HolderStatus::default() };
         frame::encode(Kind::News, 0, &serde_json::to_vec(&status).unwrap())
     };
     let all: Vec<u8> = (0..500).flat_map(news).collect();

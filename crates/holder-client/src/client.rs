@@ -169,7 +169,7 @@ impl Client {
         self.request(Kind::Cancel, &input.to_le_bytes())
     }
 
-    /// Asks what the application has not read: [`Event::Done`] with the JSON of [`wire::Pending`] follows.
+    /// Asks what the application has not read: [`Event::Done`] with the JSON of [`wire::PendingInput`] follows.
     pub fn pending(&mut self) -> io::Result<u32> {
         self.request(Kind::Pending, &[])
     }

@@ -3,7 +3,7 @@
 use std::io;
 
 use wharf_holder::frame::{Header, Kind};
-use wharf_holder::wire::Status;
+use wharf_holder::wire::HolderStatus;
 use wharf_model::{ExitRecord, Failure, Offset};
 
 /// What a holder says.
@@ -40,7 +40,7 @@ pub enum Event {
         failure: Failure,
     },
     /// The session changed.
-    News(Status),
+    News(HolderStatus),
     /// The session ended; nothing follows.
     Exit(ExitRecord),
 }

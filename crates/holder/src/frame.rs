@@ -45,11 +45,11 @@ pub enum Kind {
     Signal = 8,
     /// End the session: [`crate::wire::StopRequest`]. Answered when nothing of it is left.
     Stop = 9,
-    /// Ask for [`crate::wire::Status`].
+    /// Ask for [`crate::wire::HolderStatus`].
     Status = 10,
     /// Send output from this u64 offset on, and go on with it.
     Read = 11,
-    /// Ask for [`crate::wire::Pending`].
+    /// Ask for [`crate::wire::PendingInput`].
     Pending = 12,
     /// Ask for duplicates of the descriptors that keep the session alive.
     Duplicates = 13,
@@ -57,7 +57,7 @@ pub enum Kind {
     Exec = 14,
     /// Start the daemon outside the session's tree: sections, with one descriptor for readiness.
     Daemon = 15,
-    /// Ask for [`crate::wire::Usage`].
+    /// Ask for [`crate::wire::ResourceUsage`].
     Usage = 16,
     /// Ask for the terminal itself, to type past the holder: answered with its descriptor.
     Borrow = 17,
@@ -78,7 +78,7 @@ pub enum Kind {
     Gap = 132,
     /// The session ended: [`wharf_model::ExitRecord`]. The last frame.
     Exit = 133,
-    /// The number of attached terminals, the size or the time of input changed: [`crate::wire::Status`].
+    /// The number of attached terminals, the size or the time of input changed: [`crate::wire::HolderStatus`].
     News = 134,
     /// The terminal is wanted back: somebody else has something to type.
     Recall = 135,

@@ -47,7 +47,7 @@ pub struct Hello {
     pub version: String,
     /// The session as it is, in the holder's hello.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<Status>,
+    pub status: Option<HolderStatus>,
     /// The oldest byte of output that is still there, in the holder's hello.
     #[serde(default)]
     pub log_start: Offset,
@@ -124,7 +124,7 @@ pub struct Through {
 
 /// The answer to a start, with the descriptors of [`Kind::Duplicates`](crate::frame::Kind::Duplicates).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Started {
+pub struct StartedReply {
     /// The holder.
     pub holder: ProcessIdentity,
     /// The command.
@@ -158,7 +158,8 @@ pub enum Duplicate {
     /// The socket to a program that holds the terminal.
     Link,
     /// That terminal, from the command's side.
-    Seat,
+    #[serde(rename = "seat")]
+    PaneTerminal,
     /// The session's own channel, from our side.
     ChannelOutside,
     /// The same from the command's side, for further commands.
@@ -174,7 +175,7 @@ pub struct Resume {
     /// As it was started.
     pub start: Start,
     /// As it answered then.
-    pub started: Started,
+    pub started: StartedReply,
 }
 
 /// How to end a session.
@@ -192,7 +193,7 @@ pub struct StopRequest {
 
 /// The session as its holder sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Status {
+pub struct HolderStatus {
     /// Attached terminals.
     #[serde(default)]
     pub attached: u32,
@@ -230,7 +231,7 @@ pub struct Status {
 
 /// Input that is on its way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pending {
+pub struct PendingInput {
     /// Taken from clients and not in the terminal yet.
     #[serde(default)]
     pub queued: u64,
@@ -247,7 +248,7 @@ pub struct Pending {
 
 /// What the session's processes use, for those who cannot see them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct ResourceUsage {
     /// Processor time in milliseconds.
     #[serde(default)]
     pub cpu: u64,

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wharf_holder::frame::{self, Decoder, HEADER_LEN, Header, Kind, MAX_PAYLOAD_LEN};
-use wharf_holder::wire::{sections, split_sections, strings};
+use wharf_holder::wire::{Duplicate, sections, split_sections, strings};
 
 fn kind() -> impl Strategy<Value = Kind> {
     (0..=u8::MAX).prop_filter_map("a known kind", Kind::known)
@@ -75,4 +75,11 @@ fn a_hostile_length_is_refused_before_anything_is_kept() {
 fn a_string_with_a_nul_is_no_argument() {
     assert!(strings([b"a\0b".as_slice()]).is_err());
     assert_eq!(strings([b"a".as_slice(), b""]).expect("fine"), b"a\0\0");
+}
+
+#[test]
+fn what_is_renamed_here_keeps_its_name_on_the_wire() {
+    let name = |duplicate: Duplicate| serde_json::to_value(duplicate).expect("plain data");
+    assert_eq!(name(Duplicate::PaneTerminal), "seat");
+    assert_eq!(name(Duplicate::PipeRead), "pipe-read");
 }

@@ -34,7 +34,8 @@ pub struct Choice {
 pub enum ChoiceKind {
     /// Yes, this once.
     Allow,
-    /// Yes, and do not ask again.
+    /// Yes, and do not ask again. Profiles may say `allow_always`.
+    #[serde(alias = "allow_always")]
     Always,
     /// No.
     Deny,

@@ -58,6 +58,8 @@ pub use capture::{Format, What};
 pub use changes::Changes;
 pub use heard::Heard;
 pub use modes::{Modes, Mouse, MouseEncoding};
-pub use row::Row;
+pub use row::TerminalRow;
 pub use screen::Screen;
-pub use signal::{Clipboard, Mark, Progress, ProgressState, ShellPhase, Signal, Status, StatusState};
+pub use signal::{
+    Clipboard, ProgressReport, ProgressState, PromptMark, ShellPhase, Signal, StatusReport, StatusState,
+};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::signal::{Mark, Progress, ShellPhase, Status, StatusState};
+use crate::signal::{ProgressReport, PromptMark, ShellPhase, StatusReport, StatusState};
 
 /// How many titles a program may put aside.
 const MAX_TITLES: usize = 32;
@@ -20,8 +20,8 @@ pub(crate) struct Notes {
     pub(crate) title: String,
     titles: Vec<String>,
     pub(crate) directory: Option<String>,
-    pub(crate) progress: Option<Progress>,
-    pub(crate) status: Option<Status>,
+    pub(crate) progress: Option<ProgressReport>,
+    pub(crate) status: Option<StatusReport>,
     pub(crate) phase: Option<ShellPhase>,
     /// Of the primary screen, and of the alternate one.
     pub(crate) keyboards: [Keyboard; 2],
@@ -51,7 +51,7 @@ pub(crate) struct Notes {
     #[serde(default)]
     pub(crate) alternate_saved: (usize, usize),
     /// Marks of the shell, by the number of the row since the screen began.
-    marks: VecDeque<(u64, Mark)>,
+    marks: VecDeque<(u64, PromptMark)>,
 }
 
 impl Notes {
@@ -89,9 +89,9 @@ impl Notes {
     }
 
     /// A mark of the shell at a row.
-    pub(crate) fn mark(&mut self, row: u64, mark: Mark) {
+    pub(crate) fn mark(&mut self, row: u64, mark: PromptMark) {
         self.phase = Some(mark.into());
-        if mark == Mark::PromptStart
+        if mark == PromptMark::PromptStart
             && self
                 .status
                 .as_ref()
@@ -107,7 +107,7 @@ impl Notes {
     }
 
     /// The first mark of a row.
-    pub(crate) fn mark_at(&self, row: u64) -> Option<Mark> {
+    pub(crate) fn mark_at(&self, row: u64) -> Option<PromptMark> {
         self.marks.iter().find(|(at, _)| *at == row).map(|(_, mark)| *mark)
     }
 

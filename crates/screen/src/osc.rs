@@ -6,7 +6,9 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::colour;
 use crate::reading::Reading;
-use crate::signal::{Clipboard, Mark, Progress, ProgressState, Signal, Status, StatusState};
+use crate::signal::{
+    Clipboard, ProgressReport, ProgressState, PromptMark, Signal, StatusReport, StatusState,
+};
 
 /// The longest title, directory or message that is kept.
 const MAX_TEXT_LEN: usize = 4096;
@@ -133,7 +135,7 @@ impl Reading<'_> {
             Some(4) => {
                 let state = parts.next().and_then(number).unwrap_or(0);
                 let percent = parts.next().and_then(number).map(|percent| percent.min(100) as u8);
-                let progress = |state, percent| Some(Progress { state, percent });
+                let progress = |state, percent| Some(ProgressReport { state, percent });
                 let progress = match state {
                     1 => progress(ProgressState::Normal, percent),
                     2 => progress(ProgressState::Error, percent),
@@ -190,7 +192,7 @@ impl Reading<'_> {
 
 /// A status report.
 enum Report {
-    Says(Status),
+    Says(StatusReport),
     /// The last one is taken back.
     Clears,
 }
@@ -214,7 +216,7 @@ fn report(body: &[u8]) -> Option<Report> {
         _ => return None,
     };
     let message = value("msg").and_then(|text| STANDARD.decode(text).ok());
-    Some(Report::Says(Status {
+    Some(Report::Says(StatusReport {
         state,
         id,
         kind: value("kind").map(str::to_owned),
@@ -224,15 +226,15 @@ fn report(body: &[u8]) -> Option<Report> {
     }))
 }
 
-fn mark(rest: &[u8]) -> Option<Mark> {
+fn mark(rest: &[u8]) -> Option<PromptMark> {
     let mut parts = rest.split(|byte| *byte == b';');
     Some(match parts.next()? {
-        b"A" | b"P" | b"N" => Mark::PromptStart,
-        b"B" | b"I" => Mark::InputStart,
-        b"C" => Mark::OutputStart,
+        b"A" | b"P" | b"N" => PromptMark::PromptStart,
+        b"B" | b"I" => PromptMark::InputStart,
+        b"C" => PromptMark::OutputStart,
         b"D" => {
             let exit = parts.next().and_then(|code| str::from_utf8(code).ok()?.parse().ok());
-            Mark::Done { exit }
+            PromptMark::Done { exit }
         }
         _ => return None,
     })

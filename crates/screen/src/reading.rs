@@ -5,7 +5,7 @@ use alacritty_terminal::term::TermMode;
 use alacritty_terminal::term::cell::Flags;
 use alacritty_terminal::vte::ansi::{CharsetIndex, Handler, NamedMode};
 use unicode_width::UnicodeWidthChar;
-use wharf_sequences::{End, Osc, Rules, Sink};
+use wharf_sequences::{End, Osc, ScanRules, Sink};
 
 use crate::heard::Heard;
 use crate::signal::Signal;
@@ -22,7 +22,7 @@ pub(crate) struct Reading<'a> {
 }
 
 impl Sink for Reading<'_> {
-    const RULES: Rules = Rules::MODEL;
+    const RULES: ScanRules = ScanRules::MODEL;
 
     fn text(&mut self, bytes: &[u8], at: usize) {
         if let Some(last) = bytes.iter().rposition(|byte| *byte > b' ' && *byte != 0x7f) {

@@ -3,7 +3,7 @@
 
 use alacritty_terminal::term::TermMode;
 use alacritty_terminal::vte::ansi::CursorShape;
-use wharf_sequences::{Csi, Question, csi_question};
+use wharf_sequences::{Csi, TerminalQuestion, csi_question};
 
 use crate::colour;
 use crate::reading::Reading;
@@ -20,7 +20,7 @@ impl Reading<'_> {
 
     /// Answers a control sequence; whether it was a question.
     pub(crate) fn answer(&mut self, csi: &Csi<'_>) -> bool {
-        if csi_question(csi) != Some(Question::Answered) {
+        if csi_question(csi) != Some(TerminalQuestion::Answered) {
             return false;
         }
         let first = csi.number(0);

@@ -5,17 +5,17 @@ use alacritty_terminal::index::Line;
 use alacritty_terminal::term::cell::Cell;
 
 use crate::glyph;
-use crate::signal::Mark;
+use crate::signal::PromptMark;
 
 /// A row of the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct TerminalRow {
     /// Its text. White space at the end is dropped, unless the text runs on in the next row.
     pub text: String,
     /// The text runs on in the next row: both are one line.
     pub wrapped: bool,
     /// The shell's mark on it, if there is one.
-    pub mark: Option<Mark>,
+    pub mark: Option<PromptMark>,
 }
 
 /// The rows of a grid as they make up lines: every item is the range of one line, the first row first. What has

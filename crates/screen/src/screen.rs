@@ -10,8 +10,8 @@ use crate::glyph;
 use crate::heard::Heard;
 use crate::modes::{Modes, Mouse, MouseEncoding};
 use crate::reading::Reading;
-use crate::row::{self, Row};
-use crate::signal::{Progress, ShellPhase, Status};
+use crate::row::{self, TerminalRow};
+use crate::signal::{ProgressReport, ShellPhase, StatusReport};
 use crate::terminal::Terminal;
 
 /// A terminal without a window: output goes in, and what stands on the screen can be asked for.
@@ -148,12 +148,12 @@ impl Screen {
     }
 
     /// How far the program is, if it said so.
-    pub fn progress(&self) -> Option<Progress> {
+    pub fn progress(&self) -> Option<ProgressReport> {
         self.terminal.notes.progress
     }
 
     /// What the program says it is doing, if it does.
-    pub fn status(&self) -> Option<&Status> {
+    pub fn status(&self) -> Option<&StatusReport> {
         self.terminal.notes.status.as_ref()
     }
 
@@ -169,13 +169,13 @@ impl Screen {
     }
 
     /// The visible rows, with what makes lines of them.
-    pub fn visible(&self) -> Vec<Row> {
+    pub fn visible(&self) -> Vec<TerminalRow> {
         let grid = self.terminal.grid();
         let row = |at: usize| {
             let row = &grid[Line(at as i32)];
             let mark =
                 (!self.terminal.alternate()).then(|| self.terminal.notes.mark_at(self.terminal.number(at)));
-            Row { text: glyph::text(row), wrapped: glyph::wrapped(row), mark: mark.flatten() }
+            TerminalRow { text: glyph::text(row), wrapped: glyph::wrapped(row), mark: mark.flatten() }
         };
         (0..self.terminal.rows()).map(row).collect()
     }

@@ -20,11 +20,11 @@ pub enum Signal {
         body: String,
     },
     /// How far the program is (OSC 9;4); `None` when it has taken the report back.
-    Progress(Option<Progress>),
+    Progress(Option<ProgressReport>),
     /// A mark of the shell's integration (OSC 133).
-    Prompt(Mark),
+    Prompt(PromptMark),
     /// What the program says it is doing (OSC 7501); `None` when it has taken the report back.
-    Status(Option<Status>),
+    Status(Option<StatusReport>),
     /// The program wants to write or read the user's clipboard (OSC 52).
     Clipboard(Clipboard),
     /// A hyperlink began (OSC 8), whatever it points to.
@@ -37,7 +37,7 @@ pub enum Signal {
 
 /// How far a program is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct ProgressReport {
     /// Of what kind the progress is.
     pub state: ProgressState,
     /// Per cent, where it is known.
@@ -61,7 +61,7 @@ pub enum ProgressState {
 /// A mark of a shell's integration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mark {
+pub enum PromptMark {
     /// The prompt begins (A).
     PromptStart,
     /// The prompt has ended, and the user may type (B).
@@ -92,20 +92,20 @@ pub enum ShellPhase {
     },
 }
 
-impl From<Mark> for ShellPhase {
-    fn from(mark: Mark) -> Self {
+impl From<PromptMark> for ShellPhase {
+    fn from(mark: PromptMark) -> Self {
         match mark {
-            Mark::PromptStart => Self::Prompt,
-            Mark::InputStart => Self::Input,
-            Mark::OutputStart => Self::Running,
-            Mark::Done { exit } => Self::Done { exit },
+            PromptMark::PromptStart => Self::Prompt,
+            PromptMark::InputStart => Self::Input,
+            PromptMark::OutputStart => Self::Running,
+            PromptMark::Done { exit } => Self::Done { exit },
         }
     }
 }
 
 /// What a program says it is doing (OSC 7501).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Status {
+pub struct StatusReport {
     /// The state.
     pub state: StatusState,
     /// Which part of the program: empty for the program itself.

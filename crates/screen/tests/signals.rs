@@ -2,7 +2,8 @@
 
 use wharf_model::Size;
 use wharf_screen::{
-    Clipboard, Mark, Progress, ProgressState, Screen, ShellPhase, Signal, Status, StatusState,
+    Clipboard, ProgressReport, ProgressState, PromptMark, Screen, ShellPhase, Signal, StatusReport,
+    StatusState,
 };
 
 fn screen() -> Screen {
@@ -63,7 +64,7 @@ fn notifications() {
 
 #[test]
 fn progress() {
-    let of = |state, percent| Signal::Progress(Some(Progress { state, percent }));
+    let of = |state, percent| Signal::Progress(Some(ProgressReport { state, percent }));
     assert_eq!(
         signals(
             "\x1b]9;4;1;40\x07\x1b]9;4;1;40\x07\x1b]9;4;3\x07\x1b]9;4;2;90\x07\x1b]9;4;4\x07\x1b]9;4;0\x07"
@@ -82,22 +83,23 @@ fn progress() {
 fn marks_of_a_shell() {
     let mut screen = screen();
     let heard = screen.feed(b"\r\n\x1b]133;A\x07$ \x1b]133;B\x07ls\r\n\x1b]133;C\x07out\r\n");
-    let marks = [Mark::PromptStart, Mark::InputStart, Mark::OutputStart].map(Signal::Prompt);
+    let marks =
+        [PromptMark::PromptStart, PromptMark::InputStart, PromptMark::OutputStart].map(Signal::Prompt);
     assert_eq!(heard.signals.into_iter().map(|(_, signal)| signal).collect::<Vec<_>>(), marks);
     assert_eq!(screen.shell_phase(), Some(ShellPhase::Running));
     let marked = |screen: &Screen| screen.visible().iter().map(|row| row.mark).collect::<Vec<_>>();
-    assert_eq!(marked(&screen)[..3], [None, Some(Mark::PromptStart), Some(Mark::OutputStart)]);
+    assert_eq!(marked(&screen)[..3], [None, Some(PromptMark::PromptStart), Some(PromptMark::OutputStart)]);
     let heard = screen.feed(b"\x1b]133;D;130\x07\x1b]133;D\x07");
-    assert_eq!(heard.signals[0].1, Signal::Prompt(Mark::Done { exit: Some(130) }));
+    assert_eq!(heard.signals[0].1, Signal::Prompt(PromptMark::Done { exit: Some(130) }));
     assert_eq!(screen.shell_phase(), Some(ShellPhase::Done { exit: None }));
     // The mark moves with its row.
     let _ = screen.feed(b"\r\n\r\n");
-    assert_eq!(marked(&screen)[0], Some(Mark::PromptStart));
+    assert_eq!(marked(&screen)[0], Some(PromptMark::PromptStart));
 }
 
 #[test]
 fn status_reports() {
-    let status = Status {
+    let status = StatusReport {
         state: StatusState::Blocked,
         id: String::new(),
         kind: Some("permission".into()),

@@ -1,8 +1,8 @@
 //! Detects questions to the terminal in output without modelling a screen.
 
 use crate::csi::Csi;
-use crate::question::{Question, csi_question, dcs_question, escape_question, osc_question};
-use crate::rules::Rules;
+use crate::question::{TerminalQuestion, csi_question, dcs_question, escape_question, osc_question};
+use crate::rules::ScanRules;
 use crate::scanner::{Osc, Scanner, Sink};
 
 /// Finds the questions that programs ask their terminal, without a model of it.
@@ -32,13 +32,13 @@ impl Queries {
 struct Asked(bool);
 
 impl Asked {
-    fn note(&mut self, question: Option<Question>) {
-        self.0 |= question == Some(Question::Answered);
+    fn note(&mut self, question: Option<TerminalQuestion>) {
+        self.0 |= question == Some(TerminalQuestion::Answered);
     }
 }
 
 impl Sink for Asked {
-    const RULES: Rules = Rules::MODEL;
+    const RULES: ScanRules = ScanRules::MODEL;
 
     fn text(&mut self, _: &[u8], _: usize) {}
 

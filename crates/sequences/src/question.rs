@@ -1,13 +1,13 @@
 //! The table of the questions that programs ask a terminal.
 //!
-//! The screen model answers those that are [`Question::Answered`], and the watch over unattended sessions looks for them. A
+//! The screen model answers those that are [`TerminalQuestion::Answered`], and the watch over unattended sessions looks for them. A
 //! filter of old output drops every question, because the user's terminal may answer any.
 
 use crate::csi::Csi;
 
 /// Which terminals answer a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Question {
+pub enum TerminalQuestion {
     /// The screen model answers it, if what is asked for exists.
     Answered,
     /// Only other terminals do.
@@ -15,20 +15,20 @@ pub enum Question {
 }
 
 /// Whether a control character asks for an answer.
-pub fn control_question(byte: u8) -> Option<Question> {
+pub fn control_question(byte: u8) -> Option<TerminalQuestion> {
     // ENQ asks for the answerback, which programs could have set.
-    (byte == 0x05).then_some(Question::Foreign)
+    (byte == 0x05).then_some(TerminalQuestion::Foreign)
 }
 
 /// Whether an escape sequence does, by what follows `ESC`.
-pub fn escape_question(body: &[u8]) -> Option<Question> {
+pub fn escape_question(body: &[u8]) -> Option<TerminalQuestion> {
     // Which terminal this is.
-    (body == b"Z").then_some(Question::Answered)
+    (body == b"Z").then_some(TerminalQuestion::Answered)
 }
 
 /// Whether a control sequence does.
-pub fn csi_question(csi: &Csi<'_>) -> Option<Question> {
-    use Question::{Answered, Foreign};
+pub fn csi_question(csi: &Csi<'_>) -> Option<TerminalQuestion> {
+    use TerminalQuestion::{Answered, Foreign};
     match (csi.marker, csi.intermediates, csi.action) {
         // Attributes, status, modes, terminal parameters, version, the kitty keyboard's flags, graphics.
         (0 | b'>' | b'=', b"", b'c')
@@ -55,19 +55,19 @@ pub fn csi_question(csi: &Csi<'_>) -> Option<Question> {
 }
 
 /// Whether an operating system command does, by what stands between its introducer and its end.
-pub fn osc_question(body: &[u8]) -> Option<Question> {
+pub fn osc_question(body: &[u8]) -> Option<TerminalQuestion> {
     let mut fields = body.split(|byte| *byte == b';');
     let number = fields.next().unwrap_or_default();
     // Colours, and whether the terminal takes a program's status.
     if matches!(number, b"4" | b"10" | b"11" | b"12" | b"7501") && fields.clone().any(|field| field == b"?") {
-        return Some(Question::Answered);
+        return Some(TerminalQuestion::Answered);
     }
     let number = std::str::from_utf8(number).ok().and_then(|number| number.parse::<u32>().ok());
     let colours = matches!(number, Some(4 | 5 | 10..=19));
-    (colours && fields.any(|field| field.starts_with(b"?"))).then_some(Question::Foreign)
+    (colours && fields.any(|field| field.starts_with(b"?"))).then_some(TerminalQuestion::Foreign)
 }
 
 /// Whether a device control string does: for settings (DECRQSS) and for capabilities (XTGETTCAP).
-pub fn dcs_question(body: &[u8]) -> Option<Question> {
-    (body.starts_with(b"$q") || body.starts_with(b"+q")).then_some(Question::Answered)
+pub fn dcs_question(body: &[u8]) -> Option<TerminalQuestion> {
+    (body.starts_with(b"$q") || body.starts_with(b"+q")).then_some(TerminalQuestion::Answered)
 }

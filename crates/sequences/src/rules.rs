@@ -2,7 +2,7 @@
 
 /// How odd input is read, and how much of a sequence is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub struct ScanRules {
     /// Whether to expect the worst of the terminal: controls of the upper half count as controls, a string counts only with
     /// its own end, and a byte that has no place in a sequence ends it.
     pub(crate) any_terminal: bool,
@@ -18,7 +18,7 @@ pub struct Rules {
     pub(crate) max_dropped_len: usize,
 }
 
-impl Rules {
+impl ScanRules {
     /// As the terminal reads that the screen model is.
     pub const MODEL: Self = Self {
         any_terminal: false,

@@ -7,7 +7,7 @@ use std::{mem, str};
 use memchr::memchr;
 use serde::{Deserialize, Serialize};
 
-use crate::rules::Rules;
+use crate::rules::ScanRules;
 
 const ESC: u8 = 0x1b;
 const BEL: u8 = 0x07;
@@ -24,7 +24,7 @@ const MAX_SPARE_LEN: usize = 512;
 /// One scanner is fed with sinks of one set of rules.
 pub trait Sink {
     /// How odd input is read.
-    const RULES: Rules;
+    const RULES: ScanRules;
 
     /// Text and control characters without `ESC`; here `at` is the index of the first byte.
     fn text(&mut self, bytes: &[u8], at: usize);
@@ -36,9 +36,9 @@ pub trait Sink {
     fn csi(&mut self, whole: &[u8], at: usize);
     /// An operating system command.
     fn osc(&mut self, osc: &Osc<'_>, at: usize);
-    /// What stood between `ESC P` and its end. Under [`Rules::ANY_TERMINAL`] no string is held for this.
+    /// What stood between `ESC P` and its end. Under [`ScanRules::ANY_TERMINAL`] no string is held for this.
     fn dcs(&mut self, body: &[u8], at: usize);
-    /// Under [`Rules::ANY_TERMINAL`]: whether a device control string with this head (parameters, intermediates, final)
+    /// Under [`ScanRules::ANY_TERMINAL`]: whether a device control string with this head (parameters, intermediates, final)
     /// goes to [`pass`](Self::pass) as it arrives. Otherwise it is dropped.
     fn passes(&mut self, _head: &[u8]) -> bool {
         false
@@ -63,7 +63,7 @@ pub struct Osc<'a> {
 pub enum End {
     /// `BEL`.
     Bell,
-    /// `ESC \`. Under [`Rules::MODEL`] any escape: what follows it comes as a sequence of its own.
+    /// `ESC \`. Under [`ScanRules::MODEL`] any escape: what follows it comes as a sequence of its own.
     Escape,
     /// The control of the upper half.
     Upper,
@@ -505,7 +505,7 @@ mod tests {
     }
 
     impl<const ANY: bool> Sink for Heard<ANY> {
-        const RULES: Rules = if ANY { Rules::ANY_TERMINAL } else { Rules::MODEL };
+        const RULES: ScanRules = if ANY { ScanRules::ANY_TERMINAL } else { ScanRules::MODEL };
 
         fn text(&mut self, bytes: &[u8], _: usize) {
             self.text.extend_from_slice(bytes);

@@ -5,7 +5,7 @@
 //! to fill a new one from the directories.
 //!
 //! - [`Store`] is the handle, [`Opened`] says what was found at opening.
-//! - [`Row`] is one session. There are no variables and no arguments in it: they may be secrets.
+//! - [`SessionRow`] is one session. There are no variables and no arguments in it: they may be secrets.
 
 mod error;
 mod row;
@@ -14,5 +14,5 @@ mod store;
 mod writer;
 
 pub use error::StoreError;
-pub use row::Row;
+pub use row::SessionRow;
 pub use store::{Opened, Store};

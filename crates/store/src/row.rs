@@ -7,7 +7,7 @@ use wharf_model::{ExitRecord, Group, Millis, Name, SessionId, State};
 
 /// One session, as far as the store knows it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct SessionRow {
     /// The session.
     pub id: SessionId,
     /// Its name; a later session may have taken it over.
@@ -32,7 +32,7 @@ pub struct Row {
 
 pub(crate) const COLUMNS: &str = "id, name, grp, labels, backend, state, created, run, attempts, exit";
 
-impl Row {
+impl SessionRow {
     /// When it ended, for the order of the history.
     pub(crate) fn ended(&self) -> i64 {
         self.exit.as_ref().map_or(self.created, |exit| exit.ended).0 as i64

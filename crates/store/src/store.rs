@@ -12,7 +12,7 @@ use wharf_model::{Millis, SessionId};
 
 use crate::row::COLUMNS;
 use crate::writer::{Change, Mailbox, Writer};
-use crate::{Row, StoreError, schema};
+use crate::{SessionRow, StoreError, schema};
 
 /// What was found at opening.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Store {
     }
 
     /// Queues a session to be written. Never waits.
-    pub fn put(&self, row: Row) {
+    pub fn put(&self, row: SessionRow) {
         self.inner.mailbox.change(row.id.clone(), Change::Put(Box::new(row)));
     }
 
@@ -93,60 +93,60 @@ impl Store {
     }
 
     /// Every session that was not over when it was last written.
-    pub fn live(&self) -> Result<Vec<Row>, StoreError> {
+    pub fn live(&self) -> Result<Vec<SessionRow>, StoreError> {
         self.ask(|connection| {
             let mut statement =
                 connection.prepare_cached(&format!("SELECT {COLUMNS} FROM sessions WHERE over = 0"))?;
-            statement.query_map([], Row::read)?.collect()
+            statement.query_map([], SessionRow::read)?.collect()
         })
     }
 
     /// The sessions that ended last, the newest first.
-    pub fn newest_over(&self, most: u32) -> Result<Vec<Row>, StoreError> {
+    pub fn newest_over(&self, most: u32) -> Result<Vec<SessionRow>, StoreError> {
         self.ask(move |connection| {
             let sql = format!(
                 "SELECT {COLUMNS} FROM sessions WHERE over = 1 ORDER BY ended DESC, id DESC LIMIT ?1"
             );
-            connection.prepare_cached(&sql)?.query_map([most], Row::read)?.collect()
+            connection.prepare_cached(&sql)?.query_map([most], SessionRow::read)?.collect()
         })
     }
 
     /// The sessions that ended before a moment, the oldest first.
-    pub fn over_before(&self, moment: Millis, most: u32) -> Result<Vec<Row>, StoreError> {
+    pub fn over_before(&self, moment: Millis, most: u32) -> Result<Vec<SessionRow>, StoreError> {
         self.ask(move |connection| {
             let sql = format!(
                 "SELECT {COLUMNS} FROM sessions WHERE over = 1 AND ended < ?1 ORDER BY ended, id LIMIT ?2"
             );
             let moment = i64::try_from(moment.0).unwrap_or(i64::MAX);
-            connection.prepare_cached(&sql)?.query_map((moment, most), Row::read)?.collect()
+            connection.prepare_cached(&sql)?.query_map((moment, most), SessionRow::read)?.collect()
         })
     }
 
     /// One session by its id.
-    pub fn by_id(&self, id: &SessionId) -> Result<Option<Row>, StoreError> {
+    pub fn by_id(&self, id: &SessionId) -> Result<Option<SessionRow>, StoreError> {
         let id = id.clone();
         self.ask(move |connection| {
             let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1");
-            connection.prepare_cached(&sql)?.query_row([id.as_str()], Row::read).optional()
+            connection.prepare_cached(&sql)?.query_row([id.as_str()], SessionRow::read).optional()
         })
     }
 
     /// The newest session of a name.
-    pub fn by_name(&self, name: &str) -> Result<Option<Row>, StoreError> {
+    pub fn by_name(&self, name: &str) -> Result<Option<SessionRow>, StoreError> {
         let name = name.to_owned();
         self.ask(move |connection| {
             let sql = format!("SELECT {COLUMNS} FROM sessions WHERE name = ?1 ORDER BY created DESC LIMIT 1");
-            connection.prepare_cached(&sql)?.query_row([name], Row::read).optional()
+            connection.prepare_cached(&sql)?.query_row([name], SessionRow::read).optional()
         })
     }
 
     /// Sessions whose id starts with `prefix`, two at most: one is an answer, two are a question.
-    pub fn by_prefix(&self, prefix: &str) -> Result<Vec<Row>, StoreError> {
+    pub fn by_prefix(&self, prefix: &str) -> Result<Vec<SessionRow>, StoreError> {
         // Ids have no character after `z`, so this range is exactly the prefix.
         let range = (prefix.to_owned(), format!("{prefix}{{"));
         self.ask(move |connection| {
             let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id >= ?1 AND id < ?2 LIMIT 2");
-            connection.prepare_cached(&sql)?.query_map(range, Row::read)?.collect()
+            connection.prepare_cached(&sql)?.query_map(range, SessionRow::read)?.collect()
         })
     }
 
@@ -193,7 +193,9 @@ fn attempt(path: &Path) -> Result<Connection, StoreError> {
     // A file with holes opens well; reading the index that every start needs finds most of them.
     connection.query_row("SELECT count(*), max(ended) FROM sessions WHERE over = 0", [], |_| Ok(()))?;
     connection.query_row("SELECT count(id) FROM sessions WHERE over = 1", [], |_| Ok(()))?;
-    connection.query_row(&format!("SELECT {COLUMNS} FROM sessions LIMIT 1"), [], Row::read).optional()?;
+    connection
+        .query_row(&format!("SELECT {COLUMNS} FROM sessions LIMIT 1"), [], SessionRow::read)
+        .optional()?;
     Ok(connection)
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use wharf_model::SessionId;
 
-use crate::{Row, StoreError, schema, store};
+use crate::{SessionRow, StoreError, schema, store};
 
 /// The most sessions that wait to be written. Past it the oldest are dropped: their directories are the truth,
 /// and the next opening finds them there.
@@ -24,7 +24,7 @@ pub(crate) type Question = Box<dyn FnOnce(&Connection) + Send>;
 
 /// What is to be done to one session's row. A later change replaces an earlier one that was not written yet.
 pub(crate) enum Change {
-    Put(Box<Row>),
+    Put(Box<SessionRow>),
     Remove,
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use wharf_model::{ExitRecord, Millis, Offset, Reason, SessionId, State};
-use wharf_store::{Opened, Row, Store};
+use wharf_store::{Opened, SessionRow, Store};
 
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -17,8 +17,8 @@ fn id(number: u64) -> SessionId {
     SessionId::new(Millis(1_700_000_000_000 + number), number)
 }
 
-fn row(number: u64, state: State) -> Row {
-    Row {
+fn row(number: u64, state: State) -> SessionRow {
+    SessionRow {
         id: id(number),
         name: format!("s-{number}").parse().unwrap(),
         group: Some("team".parse().unwrap()),
@@ -102,7 +102,7 @@ fn the_newest_session_of_a_name_is_its_session() {
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = Store::open(&dir.path().join("store.db")).unwrap();
     for number in 1..4 {
-        store.put(Row { name: "same".parse().unwrap(), ..row(number, State::Exited) });
+        store.put(SessionRow { name: "same".parse().unwrap(), ..row(number, State::Exited) });
     }
     assert_eq!(store.by_name("same").unwrap().unwrap().id, id(3));
 }
@@ -204,7 +204,7 @@ fn a_write_never_waits_and_the_last_one_counts() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let begun = Instant::now();
     for run in 1..=1_000 {
-        store.put(Row { run, ..row(1, State::Running) });
+        store.put(SessionRow { run, ..row(1, State::Running) });
     }
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     other.execute_batch("ROLLBACK").unwrap();

@@ -6,4 +6,4 @@ mod rules;
 mod watch;
 
 pub use rules::TranscriptRules;
-pub use watch::Transcript;
+pub use watch::AgentTranscript;

@@ -22,7 +22,7 @@ const SEARCH_INTERVALS: [Duration; 2] = [Duration::from_millis(250), Duration::f
 
 /// Follows what an agent writes on disk about its conversation.
 #[derive(Debug)]
-pub struct Transcript {
+pub struct AgentTranscript {
     profile: Arc<Profile>,
     patterns: Vec<Pattern>,
     /// The session's directory, as given and without links: agents write either.
@@ -43,7 +43,7 @@ struct Pattern {
     parts: Vec<String>,
 }
 
-impl Transcript {
+impl AgentTranscript {
     /// Follows the conversations of an agent that runs in this directory. What was written before `since` is left out.
     /// Nothing, where the profile knows of no files, or a variable that it needs is not set.
     pub fn watch(

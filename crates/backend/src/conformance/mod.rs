@@ -26,28 +26,28 @@
 //! The cases are in [`cases`], one module for each subject.
 
 pub mod cases;
+mod deadlines;
 mod dressed;
 mod left_out;
-mod parcel;
-mod patience;
 mod place;
 mod processes;
 mod running;
 mod subject;
 mod suite;
 mod sum;
+mod test_archive;
 mod tools;
 mod transcript;
 
+pub use deadlines::{ANSWER_TIMEOUT, CASE_TIMEOUT, until, within};
 pub use dressed::Dressed;
 pub use left_out::{left_out, needs_namespaces};
-pub use parcel::Parcel;
-pub use patience::{ANSWER_TIMEOUT, CASE_TIMEOUT, until, within};
 pub use place::{Mode, Place};
 pub use processes::{Bystander, carrying, none_carry};
 pub use running::Running;
 pub use subject::Subject;
 pub use suite::check;
 pub use sum::cksum;
+pub use test_archive::TestArchive;
 pub use tools::Tools;
 pub use transcript::Transcript;

@@ -6,7 +6,7 @@ use crate::{Archive, Result};
 
 /// A tar archive in memory, of plain files with short names.
 #[derive(Debug, Default)]
-pub struct Parcel {
+pub struct TestArchive {
     bytes: Vec<u8>,
     sent: usize,
 }
@@ -16,7 +16,7 @@ const BLOCK_LEN: usize = 512;
 /// How much is handed over at once: less than a header, so that nobody relies on whole ones.
 const CHUNK_LEN: usize = 300;
 
-impl Parcel {
+impl TestArchive {
     /// With one more file in it, that belongs to this user and group.
     #[must_use]
     pub fn file(mut self, name: &str, data: &[u8], owner: (u32, u32)) -> Self {
@@ -72,7 +72,7 @@ impl Parcel {
 }
 
 #[async_trait]
-impl Archive for Parcel {
+impl Archive for TestArchive {
     async fn next(&mut self) -> Result<Option<Vec<u8>>> {
         let rest = &self.bytes[self.sent..];
         let piece = &rest[..rest.len().min(CHUNK_LEN)];

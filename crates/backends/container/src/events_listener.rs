@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use wharf_backend::Status;
 use wharf_boundary::SessionDir;
-use wharf_holder_client::session::Speech;
+use wharf_holder_client::session::ChannelRelay;
 use wharf_model::{Text, Ticket};
 
 use crate::holder_handshake;
@@ -49,7 +49,7 @@ impl EventsListener {
 
     /// Relays events until the session is over. `state` is the instance's directory, with the daemon's socket.
     pub(crate) async fn run(self, ticket: Ticket, state: PathBuf, mut status: watch::Receiver<Status>) {
-        let relay = Arc::new(Speech::of(&ticket, state));
+        let relay = Arc::new(ChannelRelay::of(&ticket, state));
         let mut speakers = JoinSet::new();
         let over = async { drop(status.wait_for(|status| status.exit.is_some() || status.broken).await) };
         tokio::pin!(over);

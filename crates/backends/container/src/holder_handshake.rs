@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, Mode};
 use tokio::net::{UnixListener, UnixStream};
 use wharf_boundary::{Dir, Peer, take_descriptors};
 use wharf_holder::linux::{self, proc};
-use wharf_holder::wire::{Duplicate, Started};
+use wharf_holder::wire::{Duplicate, StartedReply};
 use wharf_model::{Failure, ProcessIdentity};
 
 use crate::session_dirs::ROOM;
@@ -174,7 +174,7 @@ pub(crate) fn listen_in_room(
 }
 
 /// Identifies a command on this host: its holder knows only its number in the container.
-pub(crate) fn command_identity(started: &Started, descriptors: &[OwnedFd]) -> Option<ProcessIdentity> {
+pub(crate) fn command_identity(started: &StartedReply, descriptors: &[OwnedFd]) -> Option<ProcessIdentity> {
     let at = started.descriptors.iter().position(|kind| *kind == Duplicate::Command)?;
     let fd = descriptors.get(at)?.as_raw_fd();
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;

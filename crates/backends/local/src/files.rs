@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use wharf_archive::{Drain, Feed, How, Moved, Names, Source, pack, pipe, unpack};
+use wharf_archive::{Drain, EntryNames, Feed, How, Moved, PackSource, pack, pipe, unpack};
 use wharf_backend::{Archive, Files, Result, open_pinned};
 use wharf_boundary::Dir;
 use wharf_model::{Code, Failure, FileKind, FileStat, Millis, PinKind, Text, Ticket};
@@ -19,10 +19,10 @@ use wharf_model::{Code, Failure, FileKind, FileStat, Millis, PinKind, Text, Tick
 pub(crate) struct HostFiles;
 
 /// What a path of a session leads to, from its directory on.
-fn find(ticket: &Ticket, path: &Text, follow: bool) -> Result<io::Result<Source>> {
+fn find(ticket: &Ticket, path: &Text, follow: bool) -> Result<io::Result<PackSource>> {
     Ok(match sandboxed(ticket, path)? {
-        Some((dir, below)) => Source::open_beneath(&dir, &below, follow),
-        None => Source::open(&ticket.spec.dir.as_path().join(path.as_path()), follow),
+        Some((dir, below)) => PackSource::open_beneath(&dir, &below, follow),
+        None => PackSource::open(&ticket.spec.dir.as_path().join(path.as_path()), follow),
     })
 }
 
@@ -98,7 +98,7 @@ impl Files for HostFiles {
         let (sender, pieces) = pipe();
         let unpacking = tokio::task::spawn_blocking(move || {
             let held = directory(&ticket, &dir)?.map_err(|error| fault("cannot open", &dir, &error))?;
-            unpack(Feed::new(pieces), held, dir.as_path(), Names::Kept, |_| ())
+            unpack(Feed::new(pieces), held, dir.as_path(), EntryNames::Kept, |_| ())
         });
         let sent = loop {
             match archive.next().await {

@@ -11,14 +11,14 @@ use async_trait::async_trait;
 use tokio::net::UnixStream;
 use wharf_backend::{Adoption, Backend, Connection, Launch, Probe, Result};
 use wharf_holder::linux::proc;
-use wharf_holder::wire::{Duplicate, Started};
+use wharf_holder::wire::{Duplicate, StartedReply};
 use wharf_holder_client::session::{self, holder_program};
 use wharf_local::LocalBackend;
 use wharf_model::{Capabilities, Code, Failure, Home, Millis, Scope, Size, Text, Ticket};
 
-use crate::door::Door;
 use crate::geometry;
 use crate::guest::Foreign;
+use crate::pane_socket::PaneSocket;
 use crate::server::{self, Server};
 use crate::target::Target;
 
@@ -85,7 +85,7 @@ impl TmuxBackend {
         let mut attempt = 1;
         loop {
             let name = format!("door-{session}-{attempt}");
-            let door = Door::open(self.server.dir(), &name)?;
+            let door = PaneSocket::open(self.server.dir(), &name)?;
             let came = match self.order(session, size, &name).await {
                 Ok(()) => door.both().await,
                 Err(failure) => Err(failure),
@@ -163,11 +163,11 @@ impl TmuxBackend {
         let gone = || Failure::new(Code::Ended, format!("the command in pane {target} has ended"));
         let pidfd = proc::open(&command).map_err(system)?.ok_or_else(gone)?;
         self.server.prepare(&self.holder)?;
-        let door = Door::open(self.server.dir(), &format!("door-{}", session_name(&ticket)))?;
+        let door = PaneSocket::open(self.server.dir(), &format!("door-{}", session_name(&ticket)))?;
         let seat = pane.terminal()?;
         let link = foreign.tap(&pane, &self.server.holder(), &door).await?;
-        let descriptors = vec![Duplicate::Link, Duplicate::Seat, Duplicate::Command];
-        let started = Started {
+        let descriptors = vec![Duplicate::Link, Duplicate::PaneTerminal, Duplicate::Command];
+        let started = StartedReply {
             // The one that takes it over puts itself here.
             holder: command.clone(),
             command,
@@ -201,7 +201,7 @@ impl TmuxBackend {
     }
 
     /// The connection to a holder that has just signed the ticket.
-    fn connect(&self, ticket: &mut Ticket, stream: UnixStream, started: Started) -> Arc<dyn Connection> {
+    fn connect(&self, ticket: &mut Ticket, stream: UnixStream, started: StartedReply) -> Arc<dyn Connection> {
         let first = session::first_status(started.command.pid, ticket.spec.size, None);
         ticket.holder = Some(started.holder);
         ticket.command = Some(started.command);

@@ -11,7 +11,7 @@ use wharf_backend::Result;
 use wharf_holder::linux;
 use wharf_model::{Code, Failure, Size, Text};
 
-use crate::door::Door;
+use crate::pane_socket::PaneSocket;
 use crate::server;
 use crate::target::Target;
 
@@ -134,7 +134,7 @@ impl Foreign {
     }
 
     /// Has tmux bring a pane's output and input to a door.
-    pub(crate) async fn tap(&self, pane: &Pane, holder: &Path, door: &Door) -> Result<OwnedFd> {
+    pub(crate) async fn tap(&self, pane: &Pane, holder: &Path, door: &PaneSocket) -> Result<OwnedFd> {
         let tap = format!("exec {} tap {}", spelled(holder), spelled(door.path()));
         self.ask(&["pipe-pane", "-I", "-O", "-t", &pane.id, &tap]).await?;
         door.link().await

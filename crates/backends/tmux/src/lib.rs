@@ -15,9 +15,9 @@
 //! to the holder as they are.
 
 mod backend;
-mod door;
 mod geometry;
 mod guest;
+mod pane_socket;
 mod server;
 mod target;
 

@@ -15,17 +15,17 @@ use wharf_model::{Code, Failure};
 const PANE_REPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The first byte of a holder in a pane.
-const SEATED: u8 = b'p';
+const IS_HOLDER: u8 = b'p';
 /// The first byte of what brings a pane's output and input.
-const TAPPED: u8 = b't';
+const IS_PIPE: u8 = b't';
 
 /// A socket that waits for one pane. Whoever comes after it is gone finds nothing, and goes too.
-pub(crate) struct Door {
+pub(crate) struct PaneSocket {
     path: PathBuf,
     listener: UnixListener,
 }
 
-impl Door {
+impl PaneSocket {
     /// Opens a door of that name.
     pub(crate) fn open(dir: &Path, name: &str) -> Result<Self> {
         let path = dir.join(name);
@@ -49,8 +49,8 @@ impl Door {
             let (mut seated, mut tapped) = (None, None);
             loop {
                 match self.next().await? {
-                    Caller::Seated(stream) => seated = Some(stream),
-                    Caller::Tapped(link) => tapped = Some(link),
+                    PaneCaller::Holder(stream) => seated = Some(stream),
+                    PaneCaller::Pipe(link) => tapped = Some(link),
                 }
                 match (seated, tapped) {
                     (Some(stream), Some(link)) => return Ok((stream, link)),
@@ -65,29 +65,29 @@ impl Door {
     pub(crate) async fn link(&self) -> Result<OwnedFd> {
         let wait = async {
             match self.next().await? {
-                Caller::Tapped(link) => Ok(link),
-                Caller::Seated(_) => Err(stranger()),
+                PaneCaller::Pipe(link) => Ok(link),
+                PaneCaller::Holder(_) => Err(stranger()),
             }
         };
         in_time(wait).await
     }
 
-    async fn next(&self) -> io::Result<Caller> {
+    async fn next(&self) -> io::Result<PaneCaller> {
         let (stream, _) = self.listener.accept().await?;
         match hear(&stream).await? {
-            (SEATED, _) => Ok(Caller::Seated(stream)),
-            (TAPPED, Some(link)) => Ok(Caller::Tapped(link)),
+            (IS_HOLDER, _) => Ok(PaneCaller::Holder(stream)),
+            (IS_PIPE, Some(link)) => Ok(PaneCaller::Pipe(link)),
             _ => Err(stranger()),
         }
     }
 }
 
 /// Who comes.
-enum Caller {
+enum PaneCaller {
     /// A holder in a pane.
-    Seated(UnixStream),
+    Holder(UnixStream),
     /// A pane's output and input.
-    Tapped(OwnedFd),
+    Pipe(OwnedFd),
 }
 
 fn stranger() -> io::Error {
@@ -102,7 +102,7 @@ async fn in_time<T>(wait: impl Future<Output = io::Result<T>>) -> Result<T> {
     waited.map_err(|error| Failure::system("the pane did not report", &error))
 }
 
-impl Drop for Door {
+impl Drop for PaneSocket {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }

@@ -5,15 +5,15 @@ use std::ffi::OsString;
 use std::fs;
 
 use libfuzzer_sys::fuzz_target;
-use wharf_archive::{Names, unpack};
+use wharf_archive::{EntryNames, unpack};
 use wharf_boundary::Dir;
 
 fuzz_target!(|data: &[u8]| {
     let Some((how, archive)) = data.split_first() else { return };
     let names = match how % 3 {
-        0 => Names::Kept,
-        1 => Names::Become(OsString::from("name")),
-        _ => Names::Inside,
+        0 => EntryNames::Kept,
+        1 => EntryNames::Become(OsString::from("name")),
+        _ => EntryNames::Inside,
     };
     let root = tempfile::tempdir_in("/dev/shm").expect("a directory");
     let (dir, outside) = (root.path().join("dir"), root.path().join("outside"));

@@ -6,7 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use wharf_api::{Client, FileRequest};
-use wharf_archive::{Drain, How, Moved, Source as Packed, pack, pipe};
+use wharf_archive::{Drain, How, Moved, PackSource, pack, pipe};
 use wharf_model::{Code, Failure, FileKind, Text};
 
 use super::side::Place;
@@ -30,7 +30,8 @@ pub(crate) async fn from_here(
 ) -> Result<Moved, Failure> {
     let path = from.here();
     // Held from here on: what is asked about below is what is packed.
-    let packed = Packed::open(&path, follow || from.directory).map_err(|error| unreadable(&path, &error))?;
+    let packed =
+        PackSource::open(&path, follow || from.directory).map_err(|error| unreadable(&path, &error))?;
     let kind = kind(&packed)?;
     if from.directory && kind != FileKind::Directory {
         return Err(invalid(format!("{} is no directory", path.display())));
@@ -134,7 +135,7 @@ async fn send(
     }
 }
 
-fn kind(packed: &Packed) -> Result<FileKind, Failure> {
+fn kind(packed: &PackSource) -> Result<FileKind, Failure> {
     let path = packed.path();
     let meta = packed.metadata().map_err(|error| unreadable(path, &error))?;
     match meta.file_type() {

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use wharf_api::{ArchiveReader, Client, FileRequest};
-use wharf_archive::{Feed, Moved, Names, pipe, unpack};
+use wharf_archive::{EntryNames, Feed, Moved, pipe, unpack};
 use wharf_boundary::Dir;
 use wharf_model::{Code, Failure, FileKind, FileStat};
 
@@ -36,8 +36,8 @@ pub(crate) async fn to_here(
     };
     let source = Source { name: &stat.name, kind: stat.kind, inside: from.inside };
     let (dir, names) = match target(&source, &to, there)? {
-        Target::As(dir, name) => (dir, Names::Become(name.as_os_str().to_owned())),
-        Target::Into(dir) => (dir, Names::Inside),
+        Target::As(dir, name) => (dir, EntryNames::Become(name.as_os_str().to_owned())),
+        Target::Into(dir) => (dir, EntryNames::Inside),
     };
     // Held from here on, whatever becomes of its name meanwhile.
     let held = Dir::open(dir.as_path()).map_err(|error| {

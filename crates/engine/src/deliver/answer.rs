@@ -32,18 +32,8 @@ const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
 const DRAW_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A profile's question, as everybody else knows it.
-pub(crate) fn question(found: wharf_agents::Question) -> Question {
-    let choices = found.choices.into_iter().map(|choice| Choice {
-        label: choice.label,
-        keys: choice.keys,
-        kind: match choice.kind {
-            wharf_agents::ChoiceKind::Allow => ChoiceKind::Allow,
-            wharf_agents::ChoiceKind::AllowAlways => ChoiceKind::Always,
-            wharf_agents::ChoiceKind::Deny => ChoiceKind::Deny,
-            wharf_agents::ChoiceKind::Other => ChoiceKind::Other,
-        },
-    });
-    Question { title: found.title, detail: found.detail, choices: choices.collect() }
+pub(crate) fn question(found: wharf_agents::FoundQuestion) -> Question {
+    Question { title: found.title, detail: found.detail, choices: found.choices }
 }
 
 /// Answers a dialog of an agent's start beside everything else.

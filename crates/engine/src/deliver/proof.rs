@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use wharf_agents::{Told, Transcript};
+use wharf_agents::{AgentTranscript, Told};
 use wharf_model::{Millis, Source, State};
 
 use wharf_backend::Beside;
@@ -27,7 +27,7 @@ pub(crate) struct Proof {
     received: String,
     /// The text without white space: boxes wrap it as they like.
     packed: String,
-    transcript: Option<Transcript>,
+    transcript: Option<AgentTranscript>,
     reads: Beside,
 }
 
@@ -121,7 +121,7 @@ pub(crate) async fn transcript(
     handle: &Handle,
     observed: &Observed,
     since: SystemTime,
-) -> Option<Transcript> {
+) -> Option<AgentTranscript> {
     let profile = observed.profile();
     profile.transcript.as_ref()?;
     let ticket = disk::ticket(&shared.home.session(&handle.id)).ok()??;
@@ -132,7 +132,7 @@ pub(crate) async fn transcript(
             found.map(|(_, value)| value.lossy().into_owned())
         };
         let conversation = ticket.spec.agent.as_ref().and_then(|agent| agent.id.as_deref());
-        Transcript::watch(&profile, &lookup, ticket.spec.dir.as_path(), conversation, since)
+        AgentTranscript::watch(&profile, &lookup, ticket.spec.dir.as_path(), conversation, since)
     };
     observed.record_reads.look(RECORD, watch).await.ok().flatten()
 }

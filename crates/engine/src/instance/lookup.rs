@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wharf_model::{Code, Failure, Name, Session, SessionId, State};
-use wharf_store::{Row, StoreError};
+use wharf_store::{SessionRow, StoreError};
 
 use crate::Result;
 use crate::instance::disk;
@@ -77,7 +77,7 @@ impl Engine {
         }
     }
 
-    pub(crate) async fn row(&self, id: &SessionId) -> Result<Option<Row>> {
+    pub(crate) async fn row(&self, id: &SessionId) -> Result<Option<SessionRow>> {
         let id = id.clone();
         self.query(move |store| store.by_id(&id)).await
     }
@@ -95,7 +95,7 @@ impl Engine {
     }
 
     /// A session that is no longer in memory, from its directory and the history.
-    async fn past(&self, row: Row) -> Result<Arc<Handle>> {
+    async fn past(&self, row: SessionRow) -> Result<Arc<Handle>> {
         let shared = Arc::clone(&self.shared);
         let tasks = &self.shared.tasks;
         tasks
@@ -106,7 +106,7 @@ impl Engine {
 }
 
 /// A session that is over, from its directory and the history. It is not entered anywhere.
-pub(crate) fn past(shared: &crate::instance::shared::Shared, row: Row) -> Result<Arc<Handle>> {
+pub(crate) fn past(shared: &crate::instance::shared::Shared, row: SessionRow) -> Result<Arc<Handle>> {
     let dir = shared.home.session(&row.id);
     let Some(ticket) = disk::ticket(&dir)? else {
         return Err(no_ticket(&row.name));

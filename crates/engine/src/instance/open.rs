@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Semaphore, broadcast};
 use wharf_model::{Code, ExitRecord, Failure, Home, Reason, Restart, SessionId, State, Ticket};
-use wharf_store::{Opened, Row, Store, StoreError};
+use wharf_store::{Opened, SessionRow, Store, StoreError};
 
 use crate::Result;
 use crate::instance::config::Config;
@@ -128,7 +128,7 @@ struct Scanned {
     /// Sessions that are over.
     over: HashSet<SessionId>,
     /// Sessions that the store believes to live and that have no directory.
-    missing: Vec<Row>,
+    missing: Vec<SessionRow>,
 }
 
 struct Found {
@@ -140,7 +140,7 @@ struct Found {
 fn scan(shared: &Arc<Shared>, known: bool) -> Result<Scanned> {
     let broken = |error: StoreError| Failure::new(Code::Internal, error.to_string());
     let over: HashSet<SessionId> = shared.store.over().map_err(broken)?.into_iter().collect();
-    let mut live: HashMap<SessionId, Row> =
+    let mut live: HashMap<SessionId, SessionRow> =
         shared.store.live().map_err(broken)?.into_iter().map(|row| (row.id.clone(), row)).collect();
     let mut scanned = Scanned { open: Vec::new(), over, missing: Vec::new() };
     let sessions = shared.home.sessions();
@@ -241,7 +241,7 @@ fn resume(shared: &Arc<Shared>, found: Found) -> Arc<Handle> {
 }
 
 /// Takes in sessions that a backend lists and that have no directory, then marks those lost that nobody knows.
-async fn take_in_unknown(shared: &Arc<Shared>, over: &HashSet<SessionId>, missing: Vec<Row>) {
+async fn take_in_unknown(shared: &Arc<Shared>, over: &HashSet<SessionId>, missing: Vec<SessionRow>) {
     let mut lists = tokio::task::JoinSet::new();
     for backend in shared.backends.iter().filter(|backend| backend.capabilities().list) {
         let (backend, within) = (Arc::clone(backend), shared.timeouts.adopt);

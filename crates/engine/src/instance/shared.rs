@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, broadcast};
 use tokio::task::JoinSet;
 use wharf_backend::{Backend, Beside, Environment};
 use wharf_model::{Code, Failure, Home, Millis, Offset, Project, Session, Source, State, Ticket};
-use wharf_store::{Row, Store};
+use wharf_store::{SessionRow, Store};
 
 use crate::Result;
 use crate::instance::config::{Naming, Order, Timeouts};
@@ -178,8 +178,8 @@ impl Shared {
 }
 
 /// What the store knows of a session.
-pub(crate) fn row(session: &Session, attempts: u32) -> Row {
-    Row {
+pub(crate) fn row(session: &Session, attempts: u32) -> SessionRow {
+    SessionRow {
         id: session.id.clone(),
         name: session.name.clone(),
         group: session.group.clone(),

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::task::JoinHandle;
-use wharf_agents::{Told, Transcript};
+use wharf_agents::{AgentTranscript, Told};
 
 use crate::instance::tasks::Tasks;
 use crate::observe::memory::Memory;
@@ -19,13 +19,13 @@ const LAST_READ_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) struct Record {
     tasks: Tasks,
     /// Absent while it is being read.
-    transcript: Option<Transcript>,
-    reading: Option<JoinHandle<(Transcript, Vec<Told>)>>,
+    transcript: Option<AgentTranscript>,
+    reading: Option<JoinHandle<(AgentTranscript, Vec<Told>)>>,
     read: Instant,
 }
 
 impl Record {
-    pub(crate) fn new(tasks: &Tasks, transcript: Transcript) -> Self {
+    pub(crate) fn new(tasks: &Tasks, transcript: AgentTranscript) -> Self {
         Self { tasks: tasks.clone(), transcript: Some(transcript), reading: None, read: Instant::now() }
     }
 
@@ -69,7 +69,7 @@ impl Record {
         &mut self,
         observed: &Observed,
         memory: &mut Memory,
-        (transcript, told): (Transcript, Vec<Told>),
+        (transcript, told): (AgentTranscript, Vec<Told>),
     ) -> Option<String> {
         self.read = Instant::now();
         let conversation = transcript.conversation().map(str::to_owned);

@@ -1,7 +1,9 @@
 //! The terminal's signals in the words of events and profiles.
 
 use serde_json::{Value, json};
-use wharf_screen::{Mark, Progress, ProgressState, ShellPhase, Signal, Status, StatusState};
+use wharf_screen::{
+    ProgressReport, ProgressState, PromptMark, ShellPhase, Signal, StatusReport, StatusState,
+};
 
 /// What an event says of a signal: its kind and data.
 pub(crate) fn event(signal: &Signal) -> Option<(&'static str, Value)> {
@@ -11,10 +13,10 @@ pub(crate) fn event(signal: &Signal) -> Option<(&'static str, Value)> {
         Signal::Directory(directory) => ("directory", json!({ "directory": directory })),
         Signal::Notification { title, body } => ("notification", json!({ "title": title, "body": body })),
         Signal::Progress(progress) => ("progress", json!(progress)),
-        Signal::Prompt(Mark::PromptStart) => ("prompt.started", Value::Null),
-        Signal::Prompt(Mark::InputStart) => ("input.started", Value::Null),
-        Signal::Prompt(Mark::OutputStart) => ("command.started", Value::Null),
-        Signal::Prompt(Mark::Done { exit }) => ("command.ended", json!({ "exit": exit })),
+        Signal::Prompt(PromptMark::PromptStart) => ("prompt.started", Value::Null),
+        Signal::Prompt(PromptMark::InputStart) => ("input.started", Value::Null),
+        Signal::Prompt(PromptMark::OutputStart) => ("command.started", Value::Null),
+        Signal::Prompt(PromptMark::Done { exit }) => ("command.ended", json!({ "exit": exit })),
         Signal::Status(status) => ("status", json!(status)),
         Signal::Clipboard(clipboard) => {
             let size = clipboard.size;
@@ -27,7 +29,7 @@ pub(crate) fn event(signal: &Signal) -> Option<(&'static str, Value)> {
 }
 
 /// An OSC 9;4 as profiles match it: `1;40`.
-pub(crate) fn progress(progress: Option<Progress>) -> Option<String> {
+pub(crate) fn progress(progress: Option<ProgressReport>) -> Option<String> {
     let progress = progress?;
     let state = match progress.state {
         ProgressState::Normal => 1,
@@ -39,7 +41,7 @@ pub(crate) fn progress(progress: Option<Progress>) -> Option<String> {
 }
 
 /// An OSC 7501 as profiles match it: `blocked:kind=permission`.
-pub(crate) fn status(status: Option<&Status>) -> Option<String> {
+pub(crate) fn status(status: Option<&StatusReport>) -> Option<String> {
     let status = status?;
     let state = match status.state {
         StatusState::Idle => "idle",

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use wharf_engine::Filter;
 use wharf_model::{ExitRecord, Home, Millis, Offset, Reason, SessionId, State};
-use wharf_store::{Row, Store};
+use wharf_store::{SessionRow, Store};
 
 use crate::place::{Place, named};
 
-fn ended(number: u64) -> Row {
-    Row {
+fn ended(number: u64) -> SessionRow {
+    SessionRow {
         id: SessionId::new(Millis(1_000_000 + number), number),
         name: format!("old-{number}").parse().unwrap(),
         group: None,

@@ -14,7 +14,7 @@ use wharf_backend::Status;
 use wharf_boundary::channel;
 use wharf_model::Ticket;
 
-use super::speech::Speech;
+use super::channel_relay::ChannelRelay;
 
 /// How many lines of one session there may be at once. Further requests wait until one is closed.
 const MAX_LINES: usize = 64;
@@ -26,7 +26,7 @@ pub(super) async fn serve(
     state: PathBuf,
     mut status: watch::Receiver<Status>,
 ) {
-    let speech = Arc::new(Speech::of(&ticket, state));
+    let relay = Arc::new(ChannelRelay::of(&ticket, state));
     // One that cannot be watched is one that nobody is heard on; what they tell fails in time.
     let Ok(outside) = watched(outside) else { return };
     let mut lines = JoinSet::new();
@@ -45,8 +45,8 @@ pub(super) async fn serve(
         match outside.try_io(Interest::READABLE, || channel::request(outside.as_fd())) {
             Ok(true) => {
                 if let Ok(line) = channel::answer(outside.as_fd()) {
-                    let speech = Arc::clone(&speech);
-                    lines.spawn(async move { speech.hand_on(UnixStream::from_std(line)?).await });
+                    let relay = Arc::clone(&relay);
+                    lines.spawn(async move { relay.hand_on(UnixStream::from_std(line)?).await });
                 }
             }
             // Nonsense costs whoever sends it an answer.

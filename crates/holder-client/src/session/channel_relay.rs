@@ -26,7 +26,7 @@ const BUDGET_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What one session may say, and for whom it is said.
 #[derive(Debug)]
-pub struct Speech {
+pub struct ChannelRelay {
     introduction: String,
     /// The instance's directory, with the daemon's socket.
     state: PathBuf,
@@ -35,7 +35,7 @@ pub struct Speech {
     line_time: Duration,
 }
 
-impl Speech {
+impl ChannelRelay {
     /// That of a session, to the daemon of an instance.
     pub fn of(ticket: &Ticket, state: PathBuf) -> Self {
         let introduction = serde_json::json!({
@@ -123,8 +123,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let daemon = UnixListener::bind(dir.path().join(Home::EVENTS_SOCKET)).unwrap();
         let (mut speaker, other) = UnixStream::pair().unwrap();
-        let speech = Speech::new("me\n".to_owned(), dir.path().to_owned(), LINE_TIMEOUT);
-        let task = tokio::spawn(async move { speech.hand_on(other).await });
+        let relay = ChannelRelay::new("me\n".to_owned(), dir.path().to_owned(), LINE_TIMEOUT);
+        let task = tokio::spawn(async move { relay.hand_on(other).await });
         let (mut hears, _) = daemon.accept().await.unwrap();
         let heard = tokio::spawn(async move {
             let mut heard = Vec::new();
@@ -159,8 +159,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let daemon = UnixListener::bind(dir.path().join(Home::EVENTS_SOCKET)).unwrap();
         let (mut speaker, other) = UnixStream::pair().unwrap();
-        let speech = Speech::new(String::new(), dir.path().to_owned(), Duration::from_millis(50));
-        let task = tokio::spawn(async move { speech.hand_on(other).await });
+        let relay = ChannelRelay::new(String::new(), dir.path().to_owned(), Duration::from_millis(50));
+        let task = tokio::spawn(async move { relay.hand_on(other).await });
         let (_hears, _) = daemon.accept().await.unwrap();
         speaker.write_all(b"{").await.unwrap();
         let error = timeout(Duration::from_secs(20), task).await.expect("it ends").unwrap().unwrap_err();
@@ -169,10 +169,10 @@ mod tests {
 
     #[tokio::test]
     async fn all_speakers_together_have_a_rate() {
-        let speech = Speech::new(String::new(), PathBuf::new(), LINE_TIMEOUT);
+        let relay = ChannelRelay::new(String::new(), PathBuf::new(), LINE_TIMEOUT);
         let begun = Instant::now();
         for _ in 0..3 {
-            tokio::join!(speech.spend(MAX_BYTES_PER_INTERVAL / 2), speech.spend(MAX_BYTES_PER_INTERVAL / 2));
+            tokio::join!(relay.spend(MAX_BYTES_PER_INTERVAL / 2), relay.spend(MAX_BYTES_PER_INTERVAL / 2));
         }
         // The first portion is free, and each further one waits for its time.
         assert!(begun.elapsed() >= 2 * BUDGET_INTERVAL, "{:?}", begun.elapsed());

@@ -122,8 +122,9 @@ impl Connection for HolderConnection {
     }
 
     async fn pending(&self) -> Result<Pending> {
-        let pending: wire::Pending = parse(&self.client.ask(Kind::Pending, &[], REQUEST_TIMEOUT).await?)?;
-        let wire::Pending { queued, unread, canonical, echo } = pending;
+        let pending: wire::PendingInput =
+            parse(&self.client.ask(Kind::Pending, &[], REQUEST_TIMEOUT).await?)?;
+        let wire::PendingInput { queued, unread, canonical, echo } = pending;
         Ok(Pending { queued, unread, canonical, echo })
     }
 
@@ -198,7 +199,7 @@ impl Connection for HolderConnection {
     }
 
     async fn stats(&self) -> Result<Stats> {
-        let status: wire::Status = parse(&self.client.ask(Kind::Status, &[], REQUEST_TIMEOUT).await?)?;
+        let status: wire::HolderStatus = parse(&self.client.ask(Kind::Status, &[], REQUEST_TIMEOUT).await?)?;
         let home = self.client.home.clone();
         let told = if stats::asks(&home) {
             Some(parse(&self.client.ask(Kind::Usage, &[], REQUEST_TIMEOUT).await?)?)

@@ -8,7 +8,7 @@ use tokio::net::UnixStream;
 use wharf_backend::Result;
 use wharf_holder::frame::{self, Decoder, Kind};
 use wharf_holder::linux;
-use wharf_holder::wire::Started;
+use wharf_holder::wire::StartedReply;
 use wharf_model::{Code, Failure};
 
 /// The most descriptors that come with an answer: a session has eight kinds of them.
@@ -17,7 +17,7 @@ const MAX_PASSED: usize = 8;
 const MAX_NEWS_BEFORE_ANSWER: u32 = 64;
 
 /// Has a fresh holder start its session: what it says of it, and its duplicates. The caller sets the deadline.
-pub async fn begin(stream: &UnixStream, frame: &[u8]) -> Result<(Started, Vec<OwnedFd>)> {
+pub async fn begin(stream: &UnixStream, frame: &[u8]) -> Result<(StartedReply, Vec<OwnedFd>)> {
     begin_with(stream, frame, &[]).await
 }
 
@@ -26,7 +26,7 @@ pub async fn begin_with(
     stream: &UnixStream,
     frame: &[u8],
     passed: &[BorrowedFd<'_>],
-) -> Result<(Started, Vec<OwnedFd>)> {
+) -> Result<(StartedReply, Vec<OwnedFd>)> {
     let gone =
         |error: io::Error| Failure::system("the holder went away before the command was started", &error);
     send(stream, frame, passed).await.map_err(gone)?;

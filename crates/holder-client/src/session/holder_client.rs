@@ -368,7 +368,7 @@ impl HolderClient {
 }
 
 /// What a holder said of itself, for those above.
-pub(super) fn update(status: &mut Status, news: &wire::Status) {
+pub(super) fn update(status: &mut Status, news: &wire::HolderStatus) {
     status.attached = news.attached;
     // It never changes; and where it was known before, it is known by the number that it has on this host.
     // One of another host has none.

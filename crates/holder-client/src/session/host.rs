@@ -13,7 +13,7 @@ use wharf_backend::{Adoption, BackendTasks, Connection, Launch, Result, Status};
 use wharf_boundary::SessionDir;
 use wharf_holder::frame::Kind;
 use wharf_holder::linux;
-use wharf_holder::wire::Started;
+use wharf_holder::wire::StartedReply;
 use wharf_model::{Code, Failure, Ticket};
 
 use super::channel;
@@ -93,7 +93,11 @@ impl HostHolders {
 
     /// Has a fresh holder take a session over from whoever had it, with these descriptors of it: the connection to that
     /// holder, and what it says.
-    pub async fn take_over(&self, frame: &[u8], passed: &[BorrowedFd<'_>]) -> Result<(UnixStream, Started)> {
+    pub async fn take_over(
+        &self,
+        frame: &[u8],
+        passed: &[BorrowedFd<'_>],
+    ) -> Result<(UnixStream, StartedReply)> {
         let (stream, started, _) = self.pool.begin(frame, passed).await?;
         Ok((stream, started))
     }
@@ -128,7 +132,7 @@ impl HostHolders {
     /// Answers on the channel that the holder of a session of the backend above sent with its first answer, if it did.
     pub fn hear_first(
         &self,
-        started: &Started,
+        started: &StartedReply,
         descriptors: &[OwnedFd],
         ticket: &Ticket,
         connection: &dyn Connection,

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use wharf_holder::linux;
-use wharf_holder::wire::{self, Started};
+use wharf_holder::wire::{self, StartedReply};
 use wharf_model::Ticket;
 
 use super::start_frame::resume_frame;
@@ -13,13 +13,13 @@ use super::start_frame::resume_frame;
 /// The descriptors of one session.
 #[derive(Debug)]
 pub(super) struct KeptFds {
-    pub(super) started: Started,
+    pub(super) started: StartedReply,
     descriptors: Vec<OwnedFd>,
 }
 
 impl KeptFds {
     /// None where a holder sent none that a successor could go on with: then a killed holder is a lost session.
-    pub(super) fn new(started: Started, descriptors: Vec<OwnedFd>) -> Option<Self> {
+    pub(super) fn new(started: StartedReply, descriptors: Vec<OwnedFd>) -> Option<Self> {
         let whole = descriptors.len() == started.descriptors.len();
         (whole && started.descriptors.contains(&wire::Duplicate::Command))
             .then_some(Self { started, descriptors })
@@ -51,7 +51,7 @@ impl KeptFds {
 }
 
 /// The session's own channel, from our side, among what its holder sent; where it has one.
-pub(super) fn channel(started: &Started, descriptors: &[OwnedFd]) -> Option<OwnedFd> {
+pub(super) fn channel(started: &StartedReply, descriptors: &[OwnedFd]) -> Option<OwnedFd> {
     let at = started.descriptors.iter().position(|kind| *kind == wire::Duplicate::ChannelOutside)?;
     descriptors.get(at)?.try_clone().ok()
 }

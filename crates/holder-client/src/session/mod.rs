@@ -6,9 +6,10 @@
 //!   `connection` is the contract of [`wharf_backend`] on top of it, with `output`, `stats` and `exec`.
 //! - `start_frame` is what a fresh holder is told, and `exchange` the first words with it; `find` has the first words with one
 //!   that was started before. `records` reads what both leave on disk.
-//! - [`Speech`] hands on what a session's processes tell, from its channel or from a container's room.
+//! - [`ChannelRelay`] hands on what a session's processes tell, from its channel or from a container's room.
 
 mod channel;
+mod channel_relay;
 mod connection;
 mod exchange;
 mod exec;
@@ -16,19 +17,18 @@ mod find;
 mod holder_client;
 mod host;
 mod kept_fds;
-mod leavings;
+mod leftovers;
 mod nursery;
 mod output;
 mod pending_requests;
 mod pool;
 mod records;
-mod speech;
 mod start_frame;
 mod stats;
 
+pub use channel_relay::ChannelRelay;
 pub use exchange::{begin, begin_with};
 pub use find::{connect, find, first_status};
 pub use host::{HostHolders, holder_program};
 pub use records::{read_exit, read_ticket};
-pub use speech::Speech;
 pub use start_frame::{given, resume_frame, start_frame, start_of};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use wharf_backend::Result;
 use wharf_holder::frame::Kind;
-use wharf_holder::wire::Started;
+use wharf_holder::wire::StartedReply;
 use wharf_model::{Code, Failure, Ticket};
 
 use super::exchange::{first_answer, hand, parse};
@@ -33,7 +33,7 @@ impl HolderPool {
         &self,
         frame: &[u8],
         descriptors: &[BorrowedFd<'_>],
-    ) -> Result<(UnixStream, Started, Vec<OwnedFd>)> {
+    ) -> Result<(UnixStream, StartedReply, Vec<OwnedFd>)> {
         let gone = |error: io::Error| {
             self.nursery.distrust();
             // One that hangs up without having read what it was asked for has not begun with it.
@@ -80,7 +80,7 @@ impl HolderPool {
         &self,
         kept: &KeptFds,
         ticket: &Ticket,
-    ) -> Result<(UnixStream, Started, Vec<OwnedFd>)> {
+    ) -> Result<(UnixStream, StartedReply, Vec<OwnedFd>)> {
         let failed = |error: io::Error| Failure::system("cannot replace a holder", &error);
         let (frame, descriptors) = kept.resume(ticket, self.descriptors).map_err(failed)?;
         self.begin(&frame, &descriptors).await

@@ -4,7 +4,7 @@ use std::io;
 
 use wharf_backend::Result;
 use wharf_holder::frame::{self, Kind};
-use wharf_holder::wire::{self, Resume, Start, Started, Through};
+use wharf_holder::wire::{self, Resume, Start, StartedReply, Through};
 use wharf_model::{Code, Failure, Millis, Scope, Text, Ticket};
 
 /// The mask of a session whose caller had none to pass on.
@@ -24,7 +24,7 @@ pub fn start_frame(start: &Start, given: &[u8], argv: &[Text], env: &[(Text, Tex
 }
 
 /// The frame that asks a fresh holder to take a session over which was started so: its descriptors go with it.
-pub fn resume_frame(ticket: &Ticket, descriptors: Option<u64>, started: Started) -> io::Result<Vec<u8>> {
+pub fn resume_frame(ticket: &Ticket, descriptors: Option<u64>, started: StartedReply) -> io::Result<Vec<u8>> {
     let resume = Resume { start: start_of(ticket, descriptors), started };
     let payload = wire::sections(&[&serde_json::to_vec(&resume)?, &given(ticket)?]);
     Ok(frame::encode(Kind::Resume, 1, &payload))

@@ -14,7 +14,11 @@ pub(super) fn asks(home: &Path) -> bool {
 }
 
 /// Measures the session in a directory. What its processes use may have been told by its holder.
-pub(super) fn read(home: &Path, told: Option<wire::Usage>, last_input: Option<Millis>) -> io::Result<Stats> {
+pub(super) fn read(
+    home: &Path,
+    told: Option<wire::ResourceUsage>,
+    last_input: Option<Millis>,
+) -> io::Result<Stats> {
     let ticket = records::read_ticket(home)?;
     let usage = ticket.holder.as_ref().map(|holder| linux::usage(&ticket.scope, holder)).transpose()?;
     let told_usage = told.map(|told| linux::Usage {

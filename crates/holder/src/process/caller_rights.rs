@@ -16,7 +16,7 @@ pub(super) const MAX_OUTSIDE: usize = 64;
 
 /// A peer, as far as its rights go.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Standing {
+pub(super) struct CallerRights {
     caller: Caller,
     whose: Whose,
 }
@@ -34,7 +34,7 @@ const MAX_PEERS: usize = 256;
 /// How many of these only those from outside of all sessions get: no session keeps its user and the daemon from it.
 const RESERVED_FOR_OUTSIDE: usize = 32;
 
-impl Standing {
+impl CallerRights {
     /// Whether it may be taken in, where there are that many connections already.
     pub(super) fn has_room(self, peers: usize) -> Result<(), Failure> {
         let room = if self.caller == Caller::Outside { MAX_PEERS } else { MAX_PEERS - RESERVED_FOR_OUTSIDE };
@@ -60,13 +60,13 @@ impl Standing {
         }
         let pidfd = Credentials::process(socket);
         let pidfd = pidfd.as_ref().map(AsFd::as_fd);
-        let standing = if ours.room {
+        let rights = if ours.room {
             Traces::of_kin(peer.pid, pidfd).and_then(|traces| Self::in_room(&traces))
         } else {
             let traces = Traces::of(peer.pid, pidfd, |pid, start| outside.holds(pid, start));
             traces.and_then(|traces| Self::on_host(traces, ours, outside))
         };
-        standing.unwrap_or(unclear)
+        rights.unwrap_or(unclear)
     }
 
     fn on_host(mut traces: Traces, ours: &Ours<'_>, outside: &mut Outside) -> Option<Self> {
@@ -130,18 +130,18 @@ fn is_below_us(traces: &Traces) -> bool {
 mod tests {
     use super::*;
 
-    fn standing(whose: Whose, control: bool) -> Standing {
-        Standing { caller: Caller::Inside(Grant { control, confined: false }), whose }
+    fn rights(whose: Whose, control: bool) -> CallerRights {
+        CallerRights { caller: Caller::Inside(Grant { control, confined: false }), whose }
     }
 
     #[test]
     fn those_inside_leave_room_for_those_outside() {
-        let inside = standing(Whose::Own, true);
+        let inside = rights(Whose::Own, true);
         let most = MAX_PEERS - RESERVED_FOR_OUTSIDE;
         inside.has_room(most - 1).unwrap();
         assert_eq!(inside.has_room(most).unwrap_err().code, Code::Busy);
-        Standing::ASKER.has_room(MAX_PEERS - 1).unwrap();
-        assert_eq!(Standing::ASKER.has_room(MAX_PEERS).unwrap_err().code, Code::Busy);
+        CallerRights::ASKER.has_room(MAX_PEERS - 1).unwrap();
+        assert_eq!(CallerRights::ASKER.has_room(MAX_PEERS).unwrap_err().code, Code::Busy);
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
         let link = |pid, parent, holder| Link { pid, start: 1, leader: 0, holder, parent };
         let types = |chain: &[Link]| {
             let traces = Traces { chain: chain.to_vec(), ..Traces::default() };
-            Standing::in_room(&traces).map(|standing| standing.may(Some(Kind::Input), false).is_ok())
+            CallerRights::in_room(&traces).map(|rights| rights.may(Some(Kind::Input), false).is_ok())
         };
         let own = std::process::id() as i32;
         // An engine put it there, itself or by a shell.
@@ -167,10 +167,10 @@ mod tests {
 
     #[test]
     fn every_frame_asks_for_something() {
-        let (other, own) = (standing(Whose::Other, false), standing(Whose::Own, false));
+        let (other, own) = (rights(Whose::Other, false), rights(Whose::Own, false));
         for kind in (0..=u8::MAX).filter_map(Kind::known) {
-            Standing::ASKER.may(Some(kind), true).unwrap();
-            standing(Whose::Other, true).may(Some(kind), true).unwrap();
+            CallerRights::ASKER.may(Some(kind), true).unwrap();
+            rights(Whose::Other, true).may(Some(kind), true).unwrap();
             let looks = matches!(
                 kind,
                 Kind::Hello | Kind::Status | Kind::Pending | Kind::Usage

@@ -14,7 +14,7 @@ use wharf_model::{Failure, Size};
 use super::filling::fill;
 use super::input::Done;
 use super::pane::Pane;
-use crate::wire::{Duplicate, Pending};
+use crate::wire::{Duplicate, PendingInput};
 
 /// The most that one round moves before others get their turn.
 pub(super) const MAX_MOVED_PER_TURN: usize = 64 << 10;
@@ -127,7 +127,7 @@ impl Channel {
             let in_pipe = rustix::io::ioctl_fionread(&read)? as usize;
             return Ok(Self::Tty { master, slave, pipe: (read, write), in_pipe, left: true });
         }
-        if let (Some(link), Some(terminal)) = (take(Duplicate::Link), take(Duplicate::Seat)) {
+        if let (Some(link), Some(terminal)) = (take(Duplicate::Link), take(Duplicate::PaneTerminal)) {
             return Ok(Self::Pane(Pane::new(terminal, link)?));
         }
         let (stdin, stdout, stderr) =
@@ -340,14 +340,14 @@ impl Channel {
     }
 
     /// What the application has not read, and how the terminal treats what is typed.
-    pub(super) fn pending(&self, queued: u64) -> io::Result<Pending> {
+    pub(super) fn pending(&self, queued: u64) -> io::Result<PendingInput> {
         match self {
             Self::Tty { master, slave, .. } => {
                 let modes = rustix::termios::tcgetattr(master)?.local_modes;
                 // Asking whether there is something to read brings in what is still on its way from our side.
                 let mut fds = [PollFd::new(slave, PollFlags::IN)];
                 let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
-                Ok(Pending {
+                Ok(PendingInput {
                     queued,
                     unread: rustix::io::ioctl_fionread(slave)?,
                     canonical: modes.contains(LocalModes::ICANON),
@@ -356,11 +356,11 @@ impl Channel {
             }
             Self::Pipes { stdin, .. } => {
                 let unread = stdin.as_ref().map_or(Ok(0), rustix::io::ioctl_fionread)?;
-                Ok(Pending { queued, unread, canonical: false, echo: false })
+                Ok(PendingInput { queued, unread, canonical: false, echo: false })
             }
             Self::Pane(pane) => {
                 let (modes, unread) = (self.modes()?, pane.unread()?);
-                Ok(Pending {
+                Ok(PendingInput {
                     queued: queued + pane.on_its_way(unread),
                     unread,
                     canonical: modes.contains(LocalModes::ICANON),

@@ -18,7 +18,7 @@ const OOM_RECHECK_DURATION: Duration = Duration::from_secs(2);
 
 /// What is known of that, and when to look again.
 #[derive(Default)]
-pub(super) struct Trouble {
+pub(super) struct CommandWatch {
     /// Whether the command is stopped.
     pub(super) suspended: bool,
     /// How often something was killed for want of memory.
@@ -33,7 +33,7 @@ pub(super) struct Trouble {
 
 impl Holder {
     /// Watches what tells of it. Called once, before the loop.
-    pub(super) fn watch_for_trouble(&mut self) {
+    pub(super) fn watch_command(&mut self) {
         for dir in self.tree.group.memory_dirs() {
             let watched = MemoryNews::of(&dir).filter(|news| {
                 let added = if news.is_urgent() {
@@ -43,20 +43,20 @@ impl Holder {
                 };
                 added.is_ok()
             });
-            self.trouble.untold |= watched.is_none();
-            self.trouble.news.extend(watched);
+            self.command_watch.untold |= watched.is_none();
+            self.command_watch.news.extend(watched);
         }
-        self.look_for_trouble(true);
+        self.check_command(true);
     }
 
     /// Something was told of memory.
     pub(super) fn on_memory(&mut self) {
         let now = Instant::now();
-        for news in &self.trouble.news {
+        for news in &self.command_watch.news {
             news.take();
         }
-        self.trouble.hurry = Some(now + OOM_RECHECK_DURATION);
-        self.look_for_trouble(true);
+        self.command_watch.hurry = Some(now + OOM_RECHECK_DURATION);
+        self.check_command(true);
     }
 
     /// A child was stopped or goes on.
@@ -68,21 +68,21 @@ impl Holder {
     }
 
     fn suspended(&mut self, suspended: bool) {
-        if self.trouble.suspended != suspended {
-            self.trouble.suspended = suspended;
+        if self.command_watch.suspended != suspended {
+            self.command_watch.suspended = suspended;
             self.news();
         }
     }
 
     /// When to look again.
-    pub(super) fn next_look_for_trouble(&self) -> Option<Instant> {
-        self.trouble.look
+    pub(super) fn next_command_check(&self) -> Option<Instant> {
+        self.command_watch.look
     }
 
     /// Looks where it is time, or at once.
-    pub(super) fn look_for_trouble(&mut self, at_once: bool) {
+    pub(super) fn check_command(&mut self, at_once: bool) {
         let now = Instant::now();
-        if !at_once && self.trouble.look.is_none_or(|look| now < look) {
+        if !at_once && self.command_watch.look.is_none_or(|look| now < look) {
             return;
         }
         let foreign = self.tree.foreign.is_some() && !self.ending.has_ended();
@@ -91,19 +91,19 @@ impl Holder {
             let stat = stat.filter(|stat| stat.start == self.command.start);
             self.suspended(stat.is_some_and(|stat| stat.state == b'T'));
         }
-        if self.trouble.untold || !self.trouble.news.is_empty() {
+        if self.command_watch.untold || !self.command_watch.news.is_empty() {
             let kills = self.tree.group.oom_kills();
-            if kills > self.trouble.oom_kills {
-                self.trouble.oom_kills = kills;
+            if kills > self.command_watch.oom_kills {
+                self.command_watch.oom_kills = kills;
                 self.news();
             }
         }
-        self.trouble.hurry = self.trouble.hurry.filter(|until| now < *until);
+        self.command_watch.hurry = self.command_watch.hurry.filter(|until| now < *until);
         let every = [
-            self.trouble.hurry.map(|_| OOM_RECHECK_INTERVAL),
+            self.command_watch.hurry.map(|_| OOM_RECHECK_INTERVAL),
             foreign.then_some(FOREIGN_POLL_INTERVAL),
-            self.trouble.untold.then_some(OOM_POLL_INTERVAL),
+            self.command_watch.untold.then_some(OOM_POLL_INTERVAL),
         ];
-        self.trouble.look = every.into_iter().flatten().min().map(|every| now + every);
+        self.command_watch.look = every.into_iter().flatten().min().map(|every| now + every);
     }
 }

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant, SystemTime};
 use wharf_log::{Mark, Writer};
 use wharf_model::{Failure, Millis, ProcessIdentity, Reason, Size, Text};
 
+use super::caller_rights::{CallerRights, Ours};
 use super::channel::{Channel, Source};
+use super::command_watch::CommandWatch;
 use super::direct_input::DirectInput;
 use super::ending::Ending;
 use super::forsaken::Forsaken;
 use super::input::Input;
 use super::peer::{Peer, Role};
-use super::standing::{Ours, Standing};
-use super::trouble::Trouble;
 use crate::frame::Kind;
 use crate::line::Line;
 use crate::linux::events::{self, Event, Events, Interest};
@@ -24,7 +24,7 @@ use crate::linux::origin::Outside;
 use crate::linux::spawn::Child;
 use crate::linux::tree::Tree;
 use crate::linux::{self, children};
-use crate::wire::{Started, StopRequest, Through};
+use crate::wire::{StartedReply, StopRequest, Through};
 
 /// Tokens of what is watched; peers count on from the last.
 pub(super) const LISTENER_TOKEN: u64 = 0;
@@ -58,7 +58,7 @@ pub(super) struct Holder {
     pub(super) tree: Tree,
     pub(super) command: ProcessIdentity,
     pub(super) pidfd: OwnedFd,
-    pub(super) started: Started,
+    pub(super) started: StartedReply,
     pub(super) size: Size,
     pub(super) umask: u32,
     pub(super) descriptors: Option<u64>,
@@ -83,7 +83,7 @@ pub(super) struct Holder {
     pub(super) full: Option<Instant>,
     pub(super) dropped: u64,
     /// What befell the command and did not end it.
-    pub(super) trouble: Trouble,
+    pub(super) command_watch: CommandWatch,
     /// Since when the command has been dead without its status being known.
     pub(super) unreaped: Option<Instant>,
     pub(super) scratch: Vec<u8>,
@@ -139,13 +139,13 @@ impl Holder {
         if self.tree.foreign.is_some() {
             self.events.add(&self.pidfd, COMMAND_TOKEN, Interest::READ)?;
         }
-        self.watch_for_trouble();
+        self.watch_command();
         Ok(())
     }
 
     /// Takes a connection in.
-    pub(super) fn welcome(&mut self, socket: UnixStream, standing: Standing) -> io::Result<u64> {
-        let peer = Peer::new(self.next_peer, socket, standing)?;
+    pub(super) fn welcome(&mut self, socket: UnixStream, rights: CallerRights) -> io::Result<u64> {
+        let peer = Peer::new(self.next_peer, socket, rights)?;
         self.events.add(peer.fd(), FIRST_PEER_TOKEN + peer.id, peer.interest)?;
         self.next_peer += 1;
         let id = peer.id;
@@ -188,7 +188,7 @@ impl Holder {
             if !self.forsaken.is_empty() {
                 self.end_forsaken();
             }
-            self.look_for_trouble(false);
+            self.check_command(false);
             self.look_at_pane();
             self.settle_peers();
             if self.ending.step(&self.tree, self.channel.is_tty(), self.unreaped.is_some()) {
@@ -207,8 +207,11 @@ impl Holder {
         };
         let more = (self.full.is_none() && self.channel.has_more()).then(Instant::now);
         let (recall, forsaken) = (self.return_deadline(), self.forsaken_end());
-        let trouble = self.next_look_for_trouble();
-        [ending, disk, status, input, self.deaf, more, recall, forsaken, trouble].into_iter().flatten().min()
+        let command_watch = self.next_command_check();
+        [ending, disk, status, input, self.deaf, more, recall, forsaken, command_watch]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn on(&mut self, event: Event) {
@@ -252,10 +255,10 @@ impl Holder {
             match listener.accept() {
                 Ok((socket, _)) => {
                     let ours = Ours { home: &self.home, command: &self.command, room: self.room };
-                    let standing = Standing::of(&socket, &ours, &mut self.outside);
-                    match standing.has_room(self.peers.len()) {
+                    let rights = CallerRights::of(&socket, &ours, &mut self.outside);
+                    match rights.has_room(self.peers.len()) {
                         // One that cannot be taken in is gone already.
-                        Ok(()) => drop(self.welcome(socket, standing)),
+                        Ok(()) => drop(self.welcome(socket, rights)),
                         Err(full) => Peer::turn_away(&socket, &full),
                     }
                 }

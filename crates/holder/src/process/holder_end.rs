@@ -35,7 +35,7 @@ impl Holder {
             }
         }
         // Whoever was killed for want of memory was so before the end.
-        self.look_for_trouble(true);
+        self.check_command(true);
         self.let_go();
         let _ = self.log.mark(Mark::Time, micros());
         // Nobody can connect from here on. The socket's file stays until the session is removed or starts again: it

@@ -1,8 +1,9 @@
 //! The process itself: a nursery that forks holders ahead, and the holder.
 
+mod caller_rights;
 mod channel;
+mod command_watch;
 mod container_init;
-mod departure;
 mod direct_input;
 mod end_exec_proxy;
 mod ending;
@@ -12,22 +13,21 @@ mod files;
 mod filling;
 mod forsaken;
 mod holder;
+mod holder_end;
 mod input;
 mod motd;
 mod nursery;
+mod nursery_children;
 mod one;
-mod orphanage;
 mod pane;
 mod peer;
+mod peer_news;
 mod pumping;
 mod record;
 mod relay;
 mod request;
-mod standing;
 mod start;
-mod telling;
 mod tmux_pane;
-mod trouble;
 mod typing;
 
 pub use nursery::main;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::orphanage::Orphanage;
+use super::nursery_children::NurseryChildren;
 use super::{container_init, end_exec_proxy, exec_proxy, one, relay, start, tmux_pane};
 use crate::linux::cgroup::Hierarchies;
 use crate::linux::{self, events, own, proc};
@@ -74,7 +74,7 @@ fn nursery() -> io::Result<()> {
     own::subreaper(true)?;
     own::keep_ended_children();
     let ended = events::ended_children()?;
-    let mut orphanage = Orphanage::new();
+    let mut nursery_children = NurseryChildren::new();
     context.cgroups.tidy();
     loop {
         let mut fds = vec![PollFd::new(&orders, PollFlags::IN), PollFd::new(&ended, PollFlags::IN)];
@@ -100,7 +100,7 @@ fn nursery() -> io::Result<()> {
                         }
                         own::leave(i32::from(held.is_err()));
                     }
-                    Ok(pid) => orphanage.note_forked(pid),
+                    Ok(pid) => nursery_children.note_forked(pid),
                     // The daemon sees the connection close, and says that the system is out of processes.
                     Err(error) => own::say(format_args!("cannot fork: {error}")),
                 }
@@ -110,9 +110,9 @@ fn nursery() -> io::Result<()> {
             while events::next_signal(&ended).is_some() {}
         }
         // Before any question: a holder that is seen to be dead has left its orphans here by then.
-        orphanage.look();
+        nursery_children.look();
         if let Some(desk) = desk.as_ref().filter(|_| happened.get(2) == Some(&true)) {
-            orphanage.answer(desk);
+            nursery_children.answer(desk);
         }
     }
 }

@@ -20,7 +20,7 @@ const MAX_QUESTIONS: usize = 64;
 
 /// The children of the nursery.
 #[derive(Default)]
-pub(super) struct Orphanage {
+pub(super) struct NurseryChildren {
     holders: HashSet<i32>,
     families: Vec<Family>,
     orphans: Vec<Orphan>,
@@ -43,7 +43,7 @@ struct Orphan {
     program: bool,
 }
 
-impl Orphanage {
+impl NurseryChildren {
     pub(super) fn new() -> Self {
         let own = std::fs::read_link("/proc/self/exe").ok();
         let programs = own.into_iter().flat_map(|own| [own.with_file_name("wharf"), own]).collect();
@@ -175,17 +175,17 @@ mod tests {
 
     #[test]
     fn an_orphan_of_one_or_another_is_nobodys_beyond_doubt_when_one_of_them_is_forgotten() {
-        let mut orphanage = Orphanage::default();
+        let mut nursery_children = NurseryChildren::default();
         let holder = |number: usize| (number as i32 + 10, 1);
         let families: Vec<u64> =
-            (0..MAX_FAMILIES).map(|number| orphanage.family_of(holder(number))).collect();
+            (0..MAX_FAMILIES).map(|number| nursery_children.family_of(holder(number))).collect();
         let orphan = |pid: i32, of: Vec<u64>| Orphan { who: (pid, 1), of, program: false };
-        orphanage.orphans = families.iter().map(|number| orphan(1, vec![*number])).collect();
-        orphanage.orphans.push(orphan(2, vec![families[0], families[1]]));
+        nursery_children.orphans = families.iter().map(|number| orphan(1, vec![*number])).collect();
+        nursery_children.orphans.push(orphan(2, vec![families[0], families[1]]));
         // One more than are remembered: the oldest goes, and each of them has orphans.
-        orphanage.family_of((1, 1));
-        assert!(!orphanage.orphans_of(holder(0), holder(0)).known);
-        let answer = orphanage.orphans_of(holder(1), holder(1));
+        nursery_children.family_of((1, 1));
+        assert!(!nursery_children.orphans_of(holder(0), holder(0)).known);
+        let answer = nursery_children.orphans_of(holder(1), holder(1));
         assert_eq!(answer.orphans, [(true, (1, 1)), (false, (2, 1))]);
     }
 }

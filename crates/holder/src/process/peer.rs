@@ -8,7 +8,7 @@ use std::path::Path;
 use wharf_log::{Chunk, Reader, Stream, Streams};
 use wharf_model::{Failure, Home, Offset};
 
-use super::standing::Standing;
+use super::caller_rights::CallerRights;
 use crate::frame::{Decoder, HEADER_LEN, Header, Kind};
 use crate::linux;
 use crate::linux::events::Interest;
@@ -45,7 +45,7 @@ pub(super) struct Peer {
     pub(super) id: u64,
     pub(super) role: Role,
     /// What it may ask for.
-    pub(super) standing: Standing,
+    pub(super) rights: CallerRights,
     pub(super) interest: Interest,
     socket: UnixStream,
     frames: Decoder,
@@ -65,12 +65,12 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(id: u64, socket: UnixStream, standing: Standing) -> io::Result<Self> {
+    pub(super) fn new(id: u64, socket: UnixStream, rights: CallerRights) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(Self {
             id,
             role: Role::Program,
-            standing,
+            rights,
             interest: Interest::READ,
             socket,
             frames: Decoder::default(),

@@ -4,12 +4,12 @@ use super::channel::Channel;
 use super::holder::Holder;
 use super::peer::Role;
 use crate::frame::Kind;
-use crate::wire::{ANSWERS, BORROW, FEATURES, Hello, Status};
+use crate::wire::{ANSWERS, BORROW, FEATURES, Hello, HolderStatus};
 
 impl Holder {
     /// The session as it is.
-    pub(super) fn status(&self) -> Status {
-        Status {
+    pub(super) fn status(&self) -> HolderStatus {
+        HolderStatus {
             attached: self.peers.iter().filter(|peer| peer.role != Role::Program).count() as u32,
             typists: Some(self.peers.iter().filter(|peer| peer.role == Role::Attach).count() as u32),
             pid: self.command.pid,
@@ -19,8 +19,8 @@ impl Holder {
             line_kept: self.line.is_kept(),
             input_closed: self.channel.sink().is_none(),
             dropped: self.dropped,
-            suspended: self.trouble.suspended,
-            oom_kills: self.trouble.oom_kills,
+            suspended: self.command_watch.suspended,
+            oom_kills: self.command_watch.oom_kills,
         }
     }
 

@@ -11,7 +11,7 @@ use super::peer::Role;
 use crate::frame::{Header, Kind};
 use crate::linux::spawn::{self, Command};
 use crate::linux::{self, own, proc};
-use crate::wire::{self, Hello, Started, StopRequest};
+use crate::wire::{self, Hello, StartedReply, StopRequest};
 
 type Answer = Result<(), Failure>;
 
@@ -70,10 +70,10 @@ impl Holder {
     /// Whether a peer may have that done.
     fn allowed(&mut self, id: u64, kind: u8, payload: &[u8]) -> Answer {
         let kind = Kind::known(kind);
-        let Some(standing) = self.peer(id).map(|peer| peer.standing) else { return Ok(()) };
+        let Some(rights) = self.peer(id).map(|peer| peer.rights) else { return Ok(()) };
         let watches = kind == Some(Kind::Hello)
             && parse::<Hello>(payload).is_ok_and(|hello| matches!(hello.role.as_str(), "attach" | "watch"));
-        standing.may(kind, watches)
+        rights.may(kind, watches)
     }
 
     fn reply(&mut self, peer: u64, seq: u32, answer: &impl serde::Serialize) {
@@ -219,7 +219,7 @@ impl Holder {
         let linux::Usage { cpu, memory, processes, io } =
             usage.map_err(|error| Failure::system("cannot measure the session", &error))?;
         let network = linux::net::traffic().map(|(received, sent)| NetworkUse { received, sent });
-        self.reply(id, seq, &wire::Usage { cpu, memory, processes, io, network });
+        self.reply(id, seq, &wire::ResourceUsage { cpu, memory, processes, io, network });
         Ok(())
     }
 
@@ -228,7 +228,7 @@ impl Holder {
         let Some(at) = self.peers.iter().position(|peer| peer.id == id) else { return };
         let mut peer = self.peers.swap_remove(at);
         let (kinds, fds): (Vec<_>, Vec<BorrowedFd<'_>>) = self.duplicates().into_iter().unzip();
-        let started = Started { descriptors: kinds, ..self.started.clone() };
+        let started = StartedReply { descriptors: kinds, ..self.started.clone() };
         let json = serde_json::to_vec(&started).unwrap_or_default();
         let sent = peer.answer_with(Kind::Ack, seq, &json, &fds);
         self.peers.push(peer);
@@ -295,7 +295,7 @@ impl Holder {
         Some(words)
     }
 
-    /// Starts the daemon for a command that runs inside the session. Started by that command itself it would
+    /// Starts the daemon for a command that runs inside the session. StartedReply by that command itself it would
     /// be one of our own, and end with us.
     fn on_daemon(&mut self, id: u64, seq: u32, payload: &[u8]) -> Answer {
         let [env] = wire::split_sections(payload).map_err(|e| Failure::new(Code::Invalid, e.to_string()))?;

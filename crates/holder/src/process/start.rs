@@ -11,7 +11,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wharf_log::{Mark, Retention, Writer};
 use wharf_model::{Code, Failure, Home, Offset, ProcessIdentity, Size};
 
+use super::caller_rights::{CallerRights, MAX_OUTSIDE};
 use super::channel::{Channel, Theirs};
+use super::command_watch::CommandWatch;
 use super::ending::Ending;
 use super::expected::as_expected;
 use super::holder::{Holder, micros, now};
@@ -19,8 +21,6 @@ use super::input::Input;
 use super::motd;
 use super::nursery::ForkContext;
 use super::record;
-use super::standing::{MAX_OUTSIDE, Standing};
-use super::trouble::Trouble;
 use crate::frame::{Decoder, Header, Kind};
 use crate::line::Line;
 use crate::linux::cgroup::Group;
@@ -29,7 +29,7 @@ use crate::linux::origin::Outside;
 use crate::linux::spawn::{self, Child, Command};
 use crate::linux::tree::{Foreign, Tree};
 use crate::linux::{self, own, proc};
-use crate::wire::{self, Resume, Start, Started};
+use crate::wire::{self, Resume, Start, StartedReply};
 
 /// What a holder has ready before it knows for which session, so that a start need not wait for it.
 struct Ready {
@@ -95,12 +95,12 @@ pub(super) fn serve_in(
         Ok((mut holder, follow)) => {
             holder.watch()?;
             let (kinds, fds): (Vec<_>, Vec<_>) = holder.duplicates().into_iter().unzip();
-            let json = serde_json::to_vec(&Started { descriptors: kinds, ..holder.started.clone() })?;
+            let json = serde_json::to_vec(&StartedReply { descriptors: kinds, ..holder.started.clone() })?;
             let head = Header::new(Kind::Ack, header.seq, json.len()).encode();
             let told = linux::send(connection.as_fd(), &[IoSlice::new(&head), IoSlice::new(&json)], &fds);
             match told {
                 Ok(_) => {
-                    let asker = holder.welcome(connection, Standing::ASKER)?;
+                    let asker = holder.welcome(connection, CallerRights::ASKER)?;
                     if let Some((peer, from)) = holder.peer(asker).zip(follow) {
                         peer.read_from(from);
                     }
@@ -242,7 +242,7 @@ fn begin(
     }
     let ran = command.fork().and_then(|mut child| {
         tree.group.join(child.pid).map_err(system("cannot put the command into its cgroup"))?;
-        let started = Started {
+        let started = StartedReply {
             holder,
             command: proc::identity(child.pid, &context.boot).map_err(system("cannot identify a process"))?,
             scope: tree.group.scope(),
@@ -339,7 +339,7 @@ struct Parts {
     log: Writer,
     tree: Tree,
     pidfd: OwnedFd,
-    started: Started,
+    started: StartedReply,
     umask: u32,
     room: bool,
 }
@@ -376,7 +376,7 @@ fn assemble(start: &Start, home: PathBuf, parts: Parts) -> Holder {
         told_input: None,
         full: None,
         dropped: 0,
-        trouble: Trouble::default(),
+        command_watch: CommandWatch::default(),
         unreaped: None,
         scratch: Vec::new(),
         sink_watched: false,

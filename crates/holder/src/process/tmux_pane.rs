@@ -19,9 +19,9 @@ use crate::linux::{self, own, proc, terminal};
 use crate::wire::StopRequest;
 
 /// The first byte of a holder in a pane, to whoever waits at the door.
-const SEATED: u8 = b'p';
+const IS_HOLDER: u8 = b'p';
 /// The first byte of what brings the pane's output and input, with their descriptor.
-const TAPPED: u8 = b't';
+const IS_PIPE: u8 = b't';
 /// The variable that names the directory with the doors.
 const DOORS_VARIABLE: &str = "WHARF_DOORS";
 /// How long the last output may take on its way here, after the last piece of it.
@@ -50,14 +50,14 @@ pub(super) fn pane(door: &OsStr) -> io::Result<()> {
     let umask = own::private_umask();
     let context = ForkContext { boot: proc::boot()?, cgroups: Hierarchies::here(), umask, door: None };
     std::env::set_current_dir("/")?;
-    linux::send(connection.as_fd(), &[IoSlice::new(&[SEATED])], &[])?;
+    linux::send(connection.as_fd(), &[IoSlice::new(&[IS_HOLDER])], &[])?;
     start::serve_in(connection, &context, Some(pane_terminal))
 }
 
 /// Runs `wharf-holder tap DOOR`: hands our standard input, which is the pane's output and input, to the starter there.
 pub(super) fn tap(door: &OsStr) -> io::Result<()> {
     let connection = linux::connect(&Path::new(&doors()).join(door))?;
-    linux::send(connection.as_fd(), &[IoSlice::new(&[TAPPED])], &[rustix::stdio::stdin()])?;
+    linux::send(connection.as_fd(), &[IoSlice::new(&[IS_PIPE])], &[rustix::stdio::stdin()])?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use wharf_agents::{ProjectFile, Refused, Trust};
+use wharf_agents::{ProjectFile, RefusedProject, Trust};
 use wharf_api::{TrustAccept, TrustLook, TrustRevoke};
 use wharf_model::{Code, Failure, Home, Millis, ProjectView, TrustedFile};
 
@@ -85,7 +85,7 @@ fn found(request: &TrustLook) -> Result<ProjectFile, Failure> {
     }
 }
 
-fn failure(refused: &Refused) -> Failure {
+fn failure(refused: &RefusedProject) -> Failure {
     Failure::new(Code::Invalid, format!("{} cannot be trusted: {}", refused.path.display(), refused.why))
 }
 

@@ -11,5 +11,5 @@ mod server;
 mod stream;
 
 pub use directive::Directive;
-pub use record::{Record, Turn};
+pub use record::{RecordedRequest, Turn};
 pub use server::{ModelService, Settings};

@@ -17,7 +17,7 @@ pub struct Turn {
 
 /// What reached the service.
 #[derive(Debug, Default)]
-pub struct Record {
+pub struct RecordedRequest {
     /// The user turns.
     pub turns: Vec<Turn>,
     /// Requests that are no part of the conversation: titles, summaries, warm-ups.
@@ -29,7 +29,7 @@ pub struct Record {
     file: Option<File>,
 }
 
-impl Record {
+impl RecordedRequest {
     pub(super) fn open(path: Option<&Path>) -> io::Result<Self> {
         let file = path.map(|path| OpenOptions::new().create(true).append(true).open(path)).transpose()?;
         Ok(Self { file, ..Self::default() })
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_text_is_new_when_the_conversation_has_it_once_more() {
-        let mut record = Record::default();
+        let mut record = RecordedRequest::default();
         let texts = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         record.users("a", &texts(&["one"]));
         record.users("a", &texts(&["one", "two"]));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::dialect;
 use super::http::Request;
-use super::record::{Record, Turn};
+use super::record::{RecordedRequest, Turn};
 
 /// How a service is started.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,7 @@ pub struct ModelService {
 
 /// What the threads of a service have in common.
 pub(super) struct Shared {
-    pub(super) record: Mutex<Record>,
+    pub(super) record: Mutex<RecordedRequest>,
     pub(super) ended: AtomicBool,
     dump: Option<PathBuf>,
     requests: AtomicUsize,
@@ -44,7 +44,7 @@ impl Shared {
         self.requests.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(super) fn record(&self) -> MutexGuard<'_, Record> {
+    pub(super) fn record(&self) -> MutexGuard<'_, RecordedRequest> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -55,7 +55,7 @@ impl ModelService {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, settings.port))?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
-            record: Mutex::new(Record::open(settings.log.as_deref())?),
+            record: Mutex::new(RecordedRequest::open(settings.log.as_deref())?),
             ended: AtomicBool::new(false),
             dump: settings.dump,
             requests: AtomicUsize::new(0),
@@ -88,7 +88,7 @@ impl ModelService {
     }
 
     /// Waits until something holds of the record; whether it came to hold.
-    pub fn wait(&self, within: Duration, holds: impl Fn(&Record) -> bool) -> bool {
+    pub fn wait(&self, within: Duration, holds: impl Fn(&RecordedRequest) -> bool) -> bool {
         let deadline = Instant::now() + within;
         loop {
             if holds(&self.shared.record()) {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use wharf_model::{ExitRecord, Home, Millis, Name, Offset, Reason, SessionId, State};
-use wharf_store::{Row, Store};
+use wharf_store::{SessionRow, Store};
 
 use crate::ground::Ground;
 
@@ -49,7 +49,7 @@ fn a_long_history_is_no_load() {
             write(&dir, &mut ticket, &id, &name, &exit);
             symlink(format!("../sessions/{id}"), ground.state().join("names").join(&name)).unwrap();
         }
-        store.put(Row {
+        store.put(SessionRow {
             id,
             name: name.parse::<Name>().unwrap(),
             group: None,

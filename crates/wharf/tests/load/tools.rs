@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use wharf_backend::conformance::left_out;
-use wharf_holder::wire::Pending;
+use wharf_holder::wire::PendingInput;
 use wharf_holder_client::client::{Client, Event};
 
 use crate::support::{Wharf, lives};
@@ -105,7 +105,7 @@ pub(crate) fn holder(wharf: &Wharf, name: &str) -> i32 {
 }
 
 /// What the holder of a session says of its input.
-pub(crate) fn pending(wharf: &Wharf, name: &str) -> Pending {
+pub(crate) fn pending(wharf: &Wharf, name: &str) -> PendingInput {
     let path = show(wharf, name)["path"].as_str().expect("a path").to_owned();
     let mut client = Client::connect(Path::new(&path), "program").expect("it has a holder");
     client.set_timeout(Some(Duration::from_secs(5))).expect("a timeout");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wharf_model::{Code, FileKind, Text};
 
-use crate::conformance::{CASE_TIMEOUT, Parcel, Place, within};
+use crate::conformance::{CASE_TIMEOUT, Place, TestArchive, within};
 
 /// What goes in is there for the command, and comes out as it was.
 pub async fn what_goes_in_comes_out(place: Arc<Place>) {
@@ -21,18 +21,19 @@ pub async fn what_goes_in_comes_out(place: Arc<Place>) {
     // Names are the case's own: some places share their directory with others.
     let name = format!("in-{}", &session.token[session.token.len().saturating_sub(20)..]);
     let data: Vec<u8> = (0..100_000_u32).map(|number| (number % 251) as u8).collect();
-    let parcel = Parcel::default().file(&name, &data, here.owner.unwrap_or_default()).closed();
-    within(CASE_TIMEOUT, "a copy", files.put(ticket, &".".into(), parcel)).await.expect("it goes in");
+    let archive = TestArchive::default().file(&name, &data, here.owner.unwrap_or_default()).closed();
+    within(CASE_TIMEOUT, "a copy", files.put(ticket, &".".into(), archive)).await.expect("it goes in");
     let path = Text::from(name.as_str());
     let found = files.look(ticket, &path, false).await.expect("a look").expect("it is there");
     assert_eq!((found.kind, found.size, found.mode), (FileKind::File, 100_000, 0o640), "{found:?}");
     let taken = within(CASE_TIMEOUT, "a copy", files.take(ticket, &path, false)).await.expect("it comes out");
-    let (as_named, back) = within(CASE_TIMEOUT, "a copy", Parcel::opened(taken)).await.expect("all of it");
+    let (as_named, back) =
+        within(CASE_TIMEOUT, "a copy", TestArchive::opened(taken)).await.expect("all of it");
     assert_eq!(as_named, name);
     assert!(back == data, "{} bytes came back, and others", back.len());
     // It is replaced, and not written to.
-    let parcel = Parcel::default().file(&name, b"new", here.owner.unwrap_or_default()).closed();
-    files.put(ticket, &".".into(), parcel).await.expect("it goes in");
+    let archive = TestArchive::default().file(&name, b"new", here.owner.unwrap_or_default()).closed();
+    files.put(ticket, &".".into(), archive).await.expect("it goes in");
     assert_eq!(files.look(ticket, &path, true).await.expect("a look").expect("it is there").size, 3);
 }
 
@@ -47,8 +48,8 @@ pub async fn what_is_not_there_is_said(place: Arc<Place>) {
     assert_eq!(files.look(ticket, &missing, true).await.expect("a look"), None);
     let Err(failure) = files.take(ticket, &missing, false).await else { panic!("nothing was copied") };
     assert_eq!(failure.code, Code::NotFound, "{failure:?}");
-    let parcel = Parcel::default().file("x", b"x", (0, 0)).closed();
-    let failure = files.put(ticket, &missing, parcel).await.expect_err("there is nothing to put it in");
+    let archive = TestArchive::default().file("x", b"x", (0, 0)).closed();
+    let failure = files.put(ticket, &missing, archive).await.expect_err("there is nothing to put it in");
     assert_eq!(failure.code, Code::NotFound, "{failure:?}");
     assert!(session.connection.status().borrow().exit.is_none(), "the session lives on");
 }

@@ -26,7 +26,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use wharf_boundary::{Dir, Kind, Look};
+use wharf_boundary::{Dir, FileIdentity, Kind};
 use wharf_model::Failure;
 
 use crate::session_dirs::make_dir;
@@ -68,7 +68,7 @@ pub(crate) struct Part {
     pub(crate) read_only: bool,
     pub(crate) what: &'static str,
     /// What must be there, of directories of the host.
-    pub(crate) look: Option<Look>,
+    pub(crate) look: Option<FileIdentity>,
 }
 
 /// What the repository of the work tree in a directory keeps of it. None where the directory is no work tree, or a whole

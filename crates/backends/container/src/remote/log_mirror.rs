@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, watch};
 use wharf_boundary::MAX_EXIT_LEN;
 use wharf_holder::frame::{self, Decoder, Header, Kind};
 use wharf_holder::pace::{Pace, TOO_MUCH_OUTPUT};
-use wharf_holder::wire::{self, Hello, Started};
+use wharf_holder::wire::{self, Hello, StartedReply};
 use wharf_log::{Mark, Retention, Stream, Writer};
 use wharf_model::{ExitRecord, Failure, Home, Offset, Size};
 
@@ -58,7 +58,7 @@ pub(crate) struct StartRequest {
     pub(crate) input: ExecInput,
     pub(crate) output: ExecOutput,
     pub(crate) frame: Vec<u8>,
-    pub(crate) tell: oneshot::Sender<Result<Started, Failure>>,
+    pub(crate) tell: oneshot::Sender<Result<StartedReply, Failure>>,
 }
 
 /// A log on this side that copies one on another host.
@@ -258,7 +258,7 @@ impl LogMirror {
             }
             Some(Kind::Gap) => self.skip_to(word(8)?)?,
             Some(Kind::News) if self.remote.ticket.spec.tty => {
-                let news: wire::Status = serde_json::from_slice(payload)?;
+                let news: wire::HolderStatus = serde_json::from_slice(payload)?;
                 self.resized(news.size)?;
             }
             Some(Kind::Exit) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use wharf_backend::{Connection, Result};
-use wharf_holder::wire::{Start, Started};
+use wharf_holder::wire::{Start, StartedReply};
 use wharf_holder_client::session as held;
 use wharf_log::Reader;
 use wharf_model::{Code, Failure, Offset, Scope, ScopeKind};
@@ -93,7 +93,7 @@ impl SessionStart {
     async fn wait_until_started(
         &mut self,
         proxy: &SocketProxy,
-        told: oneshot::Receiver<Result<Started>>,
+        told: oneshot::Receiver<Result<StartedReply>>,
         relay: (ExecInput, ExecOutput),
     ) -> Result<Arc<dyn Connection>> {
         let late = |_| Failure::new(Code::Timeout, "the holder did not start the command in time");

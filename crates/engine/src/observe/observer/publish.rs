@@ -153,9 +153,9 @@ impl Observer {
     fn unless_main_prompt(
         &mut self,
         look: &wharf_agents::Look<'_>,
-        question: Option<wharf_agents::Question>,
+        question: Option<wharf_agents::FoundQuestion>,
         findings: &mut Vec<wharf_agents::Finding>,
-    ) -> Option<wharf_agents::Question> {
+    ) -> Option<wharf_agents::FoundQuestion> {
         // A command that owns its terminal and is just not waiting may be about to ask for the rest of a line.
         self.terminal_was_lent |= self.foreground.is_some_and(|owner| !owner.own);
         let row = look.rows.get(look.cursor.0).map_or("", String::as_str);
@@ -179,7 +179,7 @@ impl Observer {
     }
 
     /// The choice to take of a dialog at the agent's start, where the user has those answered. Each is answered once a run.
-    fn at_start(&mut self, question: &wharf_agents::Question) -> Option<usize> {
+    fn at_start(&mut self, question: &wharf_agents::FoundQuestion) -> Option<usize> {
         let index = question.startup_choice().filter(|_| self.handle.ticket().spec.answer_startup)?;
         let once = (self.handle.session().run, question.name.clone());
         let answered = &mut self.memory.answered_startup;
