@@ -78,13 +78,23 @@ fn nothing_left(left: &[String]) -> Result<()> {
     bail!("the tests left {} things behind; the lines above name them", left.len())
 }
 
-/// What somebody who embeds the daemon may leave out: all of it, and what one part of a place has a feature for.
+/// What somebody who embeds the daemon may leave out: all of it, all but one place, and what one part of a place has a
+/// feature for.
 fn features() -> Result<()> {
     for package in ["wharf", "wharf-container"] {
         let mut lint = cargo();
         lint.args(["clippy", "--package", package, "--no-default-features", "--locked"]);
         finish(lint.args(["--", "-D", "warnings"]))
             .with_context(|| format!("{package} without its features"))?;
+    }
+    let mut client = cargo();
+    client.args(["check", "--package", "wharf-holder-client", "--no-default-features", "--locked"]);
+    finish(&mut client).context("wharf-holder-client without its features")?;
+    for feature in ["docker", "tmux", "nix", "sandbox"] {
+        let mut check = cargo();
+        check.args(["check", "--package", "wharf-server", "--no-default-features", "--locked"]);
+        finish(check.args(["--features", feature]))
+            .with_context(|| format!("wharf-server with {feature}"))?;
     }
     Ok(())
 }
