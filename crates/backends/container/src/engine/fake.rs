@@ -105,7 +105,10 @@ async fn converse(
             Ok(())
         }
         Answer::Stalls(text) => {
-            stream.write_all(chunk(&text).as_bytes()).await?;
+            // An empty piece would be the end.
+            if !text.is_empty() {
+                stream.write_all(chunk(&text).as_bytes()).await?;
+            }
             // Until the client hangs up.
             stream.read_to_end(&mut Vec::new()).await.map(drop)
         }
