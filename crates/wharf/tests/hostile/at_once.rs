@@ -31,7 +31,6 @@ at! { everything_at_once_costs_only_the_sessions_that_do_it:
     docker = Place::new(Container(Docker)),
     podman = Place::new(Container(Podman)),
     shared = Place::new(Shared(Docker)),
-    shared_podman = Place::new(Shared(Podman)),
     far = Place::new(Far(Docker)),
     local = Place::new(Local),
     sandbox = Place::new(Sandbox),
