@@ -193,7 +193,7 @@ async fn a_reader_that_takes_nothing_leaves_no_task_of_the_daemon() {
     let world = World::new().await;
     let session = world.start("a", &["fake:sleep"]).await;
     // More than the socket and the daemon hold between them.
-    world.fake.print(&session.id, &[b'x'; 1 << 20]);
+    world.fake.print(&session.id, &vec![b'x'; 1 << 20]);
     let mut hung = connect(&world.home.socket());
     hung.write_all(b"GET /v1/sessions/a/log?follow=true HTTP/1.1\r\nhost: wharf\r\n\r\n").await.unwrap();
     tokio::time::timeout(TEST_TIMEOUT, hung.readable()).await.expect("an answer begins").unwrap();
