@@ -5,6 +5,8 @@ use std::time::Duration;
 use wharf_model::Millis;
 
 /// Reads `90`, `1.5s`, `500ms`, `10m`, `1h30m`, `7d`. A number alone is seconds.
+// By hand: the friendly format of jiff takes no number alone, no days or weeks in a duration, and a fraction in the last unit only
+// (`1.5h30m`); all of these are accepted here.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no duration: write 90, 500ms, 10m, 1h30m or 7d");
     if let Some(seconds) = number(text) {
