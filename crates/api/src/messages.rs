@@ -1,11 +1,9 @@
 //! Messages: text for an agent, and what becomes of it.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wharf_model::{Code, Failure, Manner, Name, Receipt, Reply};
+use wharf_model::{Await, Code, Failure, Manner, Name, Receipt, Reply, Retry};
 
 use crate::Client;
 use crate::client::{Answer, millis};
@@ -22,69 +20,9 @@ pub struct SendRequest {
     pub manner: Manner,
 }
 
-/// How far a message is waited for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Await {
-    /// It is in the queue, on disk.
-    #[default]
-    Accepted,
-    /// The submit key was pressed.
-    Submitted,
-    /// There is proof that the agent took it.
-    Confirmed,
-    /// The turn that it began has ended.
-    Idle,
-}
-
-impl Await {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Submitted => "submitted",
-            Self::Confirmed => "confirmed",
-            Self::Idle => "idle",
-        }
-    }
-}
-
-impl fmt::Display for Await {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Await {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        [Self::Accepted, Self::Submitted, Self::Confirmed, Self::Idle]
-            .into_iter()
-            .find(|how| how.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is none of submitted, confirmed, idle"))
-    }
-}
-
-/// `POST /v1/sessions/{name}/retry`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RetryRequest {
-    /// Have the agent make the conversation shorter first.
-    #[serde(default)]
-    pub compact: bool,
-    /// Though nothing shows that the last turn failed.
-    #[serde(default)]
-    pub force: bool,
-}
-
 impl Client {
     /// Has an agent go on whose last turn failed. The receipt is that of the message that does so.
-    pub async fn retry(
-        &self,
-        key: &str,
-        request: RetryRequest,
-        how: Await,
-        within: Duration,
-    ) -> Answer<Receipt> {
+    pub async fn retry(&self, key: &str, request: Retry, how: Await, within: Duration) -> Answer<Receipt> {
         let target = waiting(how, within).after(&of(key, "/retry")?);
         self.post_within(target, &request, within).await
     }

@@ -1,12 +1,10 @@
 //! What stands on a session's screen.
 
-use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::Method;
-use serde::{Deserialize, Serialize};
-use wharf_model::{Code, Failure, Offset, Size};
+use wharf_model::{Code, Failure, Format, Offset, ScreenChanges, Size, What};
 
 use crate::Client;
 use crate::client::{Answer, millis, within};
@@ -16,81 +14,6 @@ use crate::target::of;
 
 /// The header of `GET …/repaint` that says where in the log output goes on.
 pub const OFFSET_HEADER: &str = "wharf-offset";
-
-/// Which lines of a screen.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum What {
-    /// What is on it now.
-    #[default]
-    Screen,
-    /// The last lines that have text, those that have scrolled away included.
-    Last(usize),
-    /// All, those that have scrolled away included.
-    All,
-}
-
-/// In which form.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Format {
-    /// Text.
-    #[default]
-    Plain,
-    /// Text with the sequences that colour it.
-    Ansi,
-    /// A page.
-    Html,
-    /// Cells, for programs.
-    Json,
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Plain => "plain",
-            Self::Ansi => "ansi",
-            Self::Html => "html",
-            Self::Json => "json",
-        })
-    }
-}
-
-/// What has changed on a screen since a cursor. Rows, and not a dump: a program that looks often pays little.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScreenChanges {
-    /// Ask with this the next time.
-    pub cursor: String,
-    /// The rows that are different now.
-    #[serde(default)]
-    pub rows: Vec<ScreenRow>,
-    /// The lines that have scrolled away since, the oldest first.
-    #[serde(default)]
-    pub scrolled: Vec<String>,
-    /// These are all rows: the cursor was none, or too old.
-    #[serde(default)]
-    pub whole: bool,
-    /// The screen's size.
-    #[serde(default)]
-    pub size: Size,
-    /// The window's title.
-    #[serde(default)]
-    pub title: String,
-}
-
-impl ScreenChanges {
-    /// Whether nothing has changed.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.scrolled.is_empty() && !self.whole
-    }
-}
-
-/// One row of a screen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScreenRow {
-    /// Its number, from 0 at the top.
-    pub row: usize,
-    /// Its text.
-    pub text: String,
-}
 
 impl Client {
     /// A session's screen as text.

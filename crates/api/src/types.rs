@@ -214,28 +214,3 @@ pub struct GcRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_before: Option<Millis>,
 }
-
-/// One thing that a collection removed, would remove, or kept on doubt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GcItem {
-    /// `removed` or `kept`.
-    pub what: String,
-    /// The thing: a session, a directory, a process.
-    pub thing: String,
-    /// Why.
-    pub why: String,
-}
-
-/// One line of `GET /v1/doctor`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Check {
-    /// What was looked at.
-    pub name: String,
-    /// Whether it is as it should be.
-    pub ok: bool,
-    /// What was found.
-    pub detail: String,
-    /// What to do about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-}

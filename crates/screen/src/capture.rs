@@ -3,6 +3,7 @@
 use alacritty_terminal::grid::{Dimensions, Grid};
 use alacritty_terminal::index::Line;
 use alacritty_terminal::term::cell::{Cell, Flags};
+pub use wharf_model::{Format, What};
 
 use crate::row::{line_ranges, line_text};
 use crate::style::Style;
@@ -10,33 +11,6 @@ use crate::{Screen, ansi, glyph, html, json};
 
 /// Stands between the lines of the primary screen and the alternate one.
 pub(crate) const MARKER: &str = "── alternate screen ──";
-
-/// Which lines of a screen.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum What {
-    /// The rows that are visible.
-    #[default]
-    Screen,
-    /// The last lines that have text, those that have scrolled away included.
-    Last(usize),
-    /// All lines, those that have scrolled away included. While the alternate screen is shown: those of the primary
-    /// one, a line that says so, and then the alternate one's.
-    All,
-}
-
-/// In which form.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Format {
-    /// Text.
-    #[default]
-    Plain,
-    /// Text with the sequences that colour it.
-    Ansi,
-    /// An element of a page. It holds nothing that runs.
-    Html,
-    /// An object, with the style of every piece of text.
-    Json,
-}
 
 /// Something to be captured.
 pub(crate) enum Piece<'a> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wharf_api::{Await, RetryRequest};
+use wharf_api::{Await, Retry};
 
 use super::send::failed;
 use crate::dispatch::Serve;
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
-    let request = RetryRequest { compact: args.compact, force: args.force };
+    let request = Retry { compact: args.compact, force: args.force };
     let receipt =
         call::once(async |client| client.retry(&args.name, request, args.wait, args.timeout).await)?;
     let failure = failed(&receipt, args.wait, false);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use wharf_agents::Told;
+pub use wharf_model::Await;
 use wharf_model::{
     Answered, Code, Failure, Interrupted, Manner, Progress, Question, Receipt, Reply, SessionId, State,
 };
@@ -25,19 +26,6 @@ pub enum Answer {
     Approve(Option<String>),
     /// No.
     Deny,
-}
-
-/// How far a message is waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Await {
-    /// It is in the queue.
-    Accepted,
-    /// The submit key was pressed.
-    Submitted,
-    /// There is proof that the agent took it.
-    Confirmed,
-    /// The turn that it began has ended.
-    Idle,
 }
 
 /// How long an agent's own record may take to have what its screen shows.

@@ -3,21 +3,13 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+pub use wharf_model::Retry;
 use wharf_model::{Code, Failure, Manner, Millis, Progress, Receipt, State};
 
 use crate::Result;
 use crate::deliver::messages::Await;
 use crate::instance::shared::now;
 use crate::session::session_handle::SessionHandle;
-
-/// How a failed turn is begun once more.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Retry {
-    /// Have the agent make the conversation shorter first.
-    pub compact: bool,
-    /// Though nothing shows that the last turn failed.
-    pub force: bool,
-}
 
 impl SessionHandle {
     /// Has an agent go on whose last turn failed: by the message that its profile says does that, with a receipt as any

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::process::{Resource, getrlimit};
 use tokio_util::task::AbortOnDropHandle;
 use wharf_backend::Probe;
+pub use wharf_model::Check;
 use wharf_model::{Capabilities, Home, SessionId};
 
 use crate::instance::engine::Engine;
@@ -35,27 +36,6 @@ pub struct BackendStatus {
     pub probe: Probe,
     /// What it can do.
     pub capabilities: Capabilities,
-}
-
-/// Something that was looked at, and how it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Check {
-    /// What was looked at.
-    pub name: String,
-    /// Whether it is as it should be.
-    pub ok: bool,
-    /// What was found.
-    pub detail: String,
-    /// What to do about it.
-    pub hint: Option<String>,
-}
-
-impl Check {
-    fn new(name: &str, ok: bool, detail: impl Into<String>, hint: &str) -> Self {
-        let hint = (!ok).then(|| hint.to_owned());
-        Self { name: name.to_owned(), ok, detail: detail.into(), hint }
-    }
 }
 
 impl Engine {

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
+pub use wharf_model::AgentSummary;
 use wharf_model::{Code, Event, Failure, State};
 
 use crate::Result;
@@ -77,24 +77,6 @@ impl EventStream {
             }
         }
     }
-}
-
-/// An agent profile, as `wharf agents` lists it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct AgentSummary {
-    /// Its name.
-    pub name: String,
-    /// The program's name, for people.
-    pub title: String,
-    /// The programs that it is for.
-    pub programs: Vec<String>,
-    /// Where one of them is installed.
-    pub installed: Option<String>,
-    /// How the program is got.
-    pub install: Option<String>,
-    /// Its patterns that were too slow and are switched off, each with the session that it is off for.
-    pub switched_off: Vec<String>,
 }
 
 /// What is told of a session, and to whom.
@@ -215,6 +197,8 @@ impl Engine {
             title: profile.title.clone(),
             programs: profile.programs.clone(),
             installed: profile.programs.iter().find_map(found).map(|path| path.display().to_string()),
+            // Whoever lists them asks the programs.
+            version: None,
             install: profile.launch.install.clone(),
             switched_off: self.switched_off(&profile.name),
         });

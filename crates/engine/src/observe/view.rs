@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Instant;
 
-use serde::Serialize;
 use wharf_log::{Chunk, Mark, Reader};
 use wharf_model::{Home, Offset, Size};
+pub use wharf_model::{ScreenChanges, ScreenRow};
 use wharf_screen::{Screen, Signal};
 
 use crate::Result;
@@ -35,34 +35,6 @@ pub(crate) struct View {
     pipes: bool,
     pub(crate) generation: u64,
     pub(crate) still: Instant,
-}
-
-/// What changed on a screen since somebody looked last.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct ScreenChanges {
-    /// To be given the next time.
-    pub cursor: String,
-    /// The rows that are different now.
-    pub rows: Vec<ChangedRow>,
-    /// The lines that have left the top of the screen meanwhile, the oldest first.
-    pub scrolled: Vec<String>,
-    /// Whether these are all rows: the cursor was unknown or too old.
-    pub whole: bool,
-    /// The screen's size.
-    pub size: Size,
-    /// The terminal's title.
-    pub title: String,
-}
-
-/// A row that is different now.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct ChangedRow {
-    /// Its number from the top, from 0.
-    pub row: usize,
-    /// Its text.
-    pub text: String,
 }
 
 /// What a piece of output brought.
@@ -219,7 +191,7 @@ impl View {
         let changes = self.screen.since(cursor.unwrap_or_default());
         ScreenChanges {
             cursor: changes.cursor,
-            rows: changes.rows.into_iter().map(|(row, text)| ChangedRow { row, text }).collect(),
+            rows: changes.rows.into_iter().map(|(row, text)| ScreenRow { row, text }).collect(),
             scrolled: changes.scrolled,
             whole: changes.whole,
             size: self.screen.size(),

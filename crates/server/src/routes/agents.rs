@@ -25,17 +25,7 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     input::Query(place): input::Query<Place>,
 ) -> Answer<Json<Vec<AgentSummary>>> {
-    let agents = app.engine.agents(place.dir.as_deref().unwrap_or(Path::new("/"))).await?;
-    let summaries = agents.into_iter().map(|agent| AgentSummary {
-        name: agent.name,
-        title: agent.title,
-        programs: agent.programs,
-        installed: agent.installed,
-        version: None,
-        install: agent.install,
-        switched_off: agent.switched_off,
-    });
-    Ok(Json(summaries.collect()))
+    Ok(Json(app.engine.agents(place.dir.as_deref().unwrap_or(Path::new("/"))).await?))
 }
 
 /// Writes, removes or looks for our entries in an agent's settings. They are the user's: no session may.

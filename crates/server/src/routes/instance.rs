@@ -37,22 +37,13 @@ pub(super) async fn gc(
     }
     let engine = app.engine.clone();
     let work = async move { Ok(engine.gc(request.dry_run, request.ended_before).await?) };
-    let items = app.work.carry_out(work).await?.into_iter().map(|item| GcItem {
-        what: item.what,
-        thing: item.thing,
-        why: item.why,
-    });
-    Ok(Json(items.collect()))
+    app.work.carry_out(work).await.map(Json)
 }
 
 pub(super) async fn doctor(State(app): State<Arc<App>>) -> Json<Vec<Check>> {
-    let checks = app.engine.checks().await.into_iter().map(|check| Check {
-        name: check.name,
-        ok: check.ok,
-        detail: check.detail,
-        hint: check.hint,
-    });
-    Json(checks.chain([notifications(&app), names(&app)]).collect())
+    let mut checks = app.engine.checks().await;
+    checks.extend([notifications(&app), names(&app)]);
+    Json(checks)
 }
 
 /// Whether the rules for notifications can be read.

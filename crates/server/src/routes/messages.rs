@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
-use wharf_api::{Await, RetryRequest, SendRequest};
+use wharf_api::{Await, Retry, SendRequest};
 use wharf_model::{Receipt, Reply};
 
 use crate::app::App;
@@ -47,12 +47,11 @@ pub(super) async fn retry(
     State(app): State<Arc<App>>,
     input::Key(key): input::Key,
     input::Query(waiting): input::Query<Waiting>,
-    input::Json(request, ..): input::Json<RetryRequest>,
+    input::Json(request, ..): input::Json<Retry>,
 ) -> Answer<Json<Receipt>> {
     let session = app.engine.session(&key).await?;
-    let how = wharf_engine::Retry { compact: request.compact, force: request.force };
     let within = within(waiting.timeout_ms);
-    let work = async move { Ok(session.retry(how, within).await?) };
+    let work = async move { Ok(session.retry(request, within).await?) };
     let receipt = app.work.carry_out(work).await?;
     waited(&app, receipt, &waiting).await
 }
@@ -93,13 +92,10 @@ pub(super) async fn ask(
 
 /// Waits as far as was asked. A message that is over is an answer too: its receipt says so.
 async fn waited(app: &App, receipt: Receipt, waiting: &Waiting) -> Answer<Json<Receipt>> {
-    let how = match waiting.wait {
-        Await::Accepted => return Ok(Json(receipt)),
-        Await::Submitted => wharf_engine::Await::Submitted,
-        Await::Confirmed => wharf_engine::Await::Confirmed,
-        Await::Idle => wharf_engine::Await::Idle,
-    };
+    if waiting.wait == Await::Accepted {
+        return Ok(Json(receipt));
+    }
     let session = app.engine.session(receipt.session.as_str()).await?;
-    let wait = session.await_receipt(&receipt.id, how, within(waiting.timeout_ms));
+    let wait = session.await_receipt(&receipt.id, waiting.wait, within(waiting.timeout_ms));
     Ok(Json(app.work.meanwhile(wait).await??))
 }

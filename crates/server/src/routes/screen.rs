@@ -9,7 +9,7 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use serde::Deserialize;
 use tokio::time::Instant;
-use wharf_api::{OFFSET_HEADER, ScreenChanges, ScreenRow};
+use wharf_api::{OFFSET_HEADER, ScreenChanges};
 use wharf_engine::{Format, What};
 use wharf_model::{Code, Failure, Size};
 
@@ -73,9 +73,7 @@ pub(super) async fn changes(
         }
         since => session.screen_since(since).await?,
     };
-    let rows = changes.rows.into_iter().map(|row| ScreenRow { row: row.row, text: row.text }).collect();
-    let (cursor, scrolled, whole, size) = (changes.cursor, changes.scrolled, changes.whole, changes.size);
-    Ok(Json(ScreenChanges { cursor, rows, scrolled, whole, size, title: changes.title }))
+    Ok(Json(changes))
 }
 
 /// The size that the reader's terminal has, where it matters.
