@@ -99,7 +99,7 @@ pub fn open_pinned(session: &Name, pin: &Pin) -> Result<Dir> {
 }
 
 /// Whether a directory is the one that a pin stands for.
-fn is_there(pin: &Pin, dir: Look) -> bool {
+fn is_there(pin: &Pin, dir: FileIdentity) -> bool {
     dir.inode == pin.inode
         && (dir.device == pin.device || (dir.filesystem != 0 && dir.filesystem == pin.filesystem))
 }
@@ -176,7 +176,7 @@ fn check(pin: &Pin) -> std::result::Result<Sure, String> {
     Err(describe_other(what, dir))
 }
 
-fn describe_other(what: &str, dir: Look) -> String {
+fn describe_other(what: &str, dir: FileIdentity) -> String {
     format!("is now {what} with inode {} on device {}", dir.inode, device_words(dir.device))
 }
 
