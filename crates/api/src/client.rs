@@ -137,7 +137,7 @@ impl Client {
         self.ask(Method::GET, target, None, Bytes::new(), self.timeouts.look).await
     }
 
-    /// The text at a target of [`blocking::sessions`](crate::blocking::sessions).
+    /// The text at a target of [`direct::sessions`](crate::direct::sessions).
     pub async fn sessions_at(&self, target: &str) -> Answer<Bytes> {
         self.ask(Method::GET, target.to_owned(), None, Bytes::new(), self.timeouts.look).await
     }

@@ -64,21 +64,6 @@ pub(crate) struct Ask {
     pub(crate) body: Bytes,
 }
 
-impl Ask {
-    pub(crate) fn request(self) -> Result<Request<Full<Bytes>>, String> {
-        let mut request = Request::builder()
-            .method(self.method)
-            .uri(self.target)
-            .header(header::HOST, "wharf")
-            // Gaps and late failures of a stream come as trailers.
-            .header(header::TE, "trailers");
-        if let Some(media_type) = self.media_type {
-            request = request.header(header::CONTENT_TYPE, media_type);
-        }
-        request.body(Full::new(self.body)).map_err(|error| format!("bad request: {error}"))
-    }
-}
-
 /// Why a request brought no answer.
 pub(crate) enum Broken {
     /// It was not sent.
@@ -122,7 +107,18 @@ where
 
 impl Connection {
     pub(crate) async fn ask(&mut self, ask: Ask) -> Result<Response<Incoming>, Broken> {
-        let request = ask.request().map_err(Broken::Unknown)?;
+        let mut request = Request::builder()
+            .method(ask.method)
+            .uri(ask.target)
+            .header(header::HOST, "wharf")
+            // Gaps and late failures of a stream come as trailers.
+            .header(header::TE, "trailers");
+        if let Some(media_type) = ask.media_type {
+            request = request.header(header::CONTENT_TYPE, media_type);
+        }
+        let request = request
+            .body(Full::new(ask.body))
+            .map_err(|error| Broken::Unknown(format!("bad request: {error}")))?;
         if self.sender.ready().await.is_err() {
             return Err(Broken::Unsent);
         }

@@ -3,20 +3,20 @@
 //! - The types of requests and answers, and [`Problem`], which is how a failure travels.
 //! - [`Client`] makes requests; [`LogReader`] follows a session's output, [`EventReader`] its events,
 //!   [`ArchiveReader`] its files.
-//! - [`blocking`] makes one request without a runtime; [`rows`] is how a list is printed without being parsed.
+//! - [`direct`] makes one request without a runtime; [`rows`] is how a list is printed without being parsed.
 //! - [`ConfigFile`] is what the user's `config.toml` says.
 //! - [`daemon`] starts a daemon where none answers.
 //! - [`linux`] holds what both ends of the socket need from the system.
 //!
 //! Futures of this crate run on any tokio runtime whose I/O and time drivers are on.
 
-pub mod blocking;
 mod client;
 mod config_file;
 mod connection;
 pub mod daemon;
 mod daemon_environment;
 mod daemon_log;
+pub mod direct;
 mod directory;
 mod environments;
 mod event_reader;

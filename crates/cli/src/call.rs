@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::runtime::{Builder, Runtime};
-use wharf_api::{Client, blocking, daemon};
+use wharf_api::{Client, daemon, direct};
 use wharf_model::{Code, Failure};
 
 use crate::place;
@@ -15,10 +14,10 @@ const MAX_TRIES: u32 = 3;
 /// Asks a daemon that runs, without a runtime, which would cost as much as the question; none where none runs.
 pub(crate) fn directly(
     target: &str,
-    json: Option<Vec<u8>>,
+    body: Option<&[u8]>,
     within: Duration,
-) -> Result<Option<Bytes>, Failure> {
-    blocking::ask(&place::home()?.socket(), target, json, within)
+) -> Result<Option<Vec<u8>>, Failure> {
+    direct::ask(&place::home()?.socket(), target, body, within)
 }
 
 /// Asks once: for what must not happen twice.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use wharf_api::{Selector, Summary, blocking};
+use wharf_api::{Selector, Summary, direct};
 use wharf_model::{Group, State};
 
 use super::ls::{ask, unreadable};
@@ -34,7 +34,7 @@ struct Members {
 }
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
-    let body = ask(&blocking::sessions(&Selector::default(), "brief"))?;
+    let body = ask(&direct::sessions(&Selector::default(), "brief"))?;
     let sessions: Vec<Summary> = serde_json::from_slice(&body).map_err(unreadable)?;
     let groups = groups(&sessions);
     if args.json {

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use bytes::Bytes;
 use wharf_api::rows::{self, Row};
-use wharf_api::{Selector, blocking};
+use wharf_api::{Selector, direct};
 use wharf_model::{Code, Failure, Session};
 
 use crate::dispatch::Serve;
@@ -38,7 +37,7 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let selector = args.which.selector()?;
     let (body, code) = listed(selector, if args.json { "brief" } else { "rows" }, args.json)?;
-    let Some(body) = body else { return Ok(code) };
+    let Some(mut body) = body else { return Ok(code) };
     if args.json && args.running {
         let mut sessions: Vec<wharf_api::Summary> = serde_json::from_slice(&body).map_err(unreadable)?;
         sessions.retain(|session| !session.state.is_over());
@@ -47,12 +46,11 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
     }
     if args.json {
         // The daemon's answer is the output: nothing is parsed.
-        let mut text = String::from_utf8(body.into()).map_err(unreadable)?;
-        text.push('\n');
-        output::json_text(&text)?;
+        body.push(b'\n');
+        output::json_text(&String::from_utf8(body).map_err(unreadable)?)?;
         return Ok(code);
     }
-    let mut text = String::from_utf8(body.into()).map_err(unreadable)?;
+    let mut text = String::from_utf8(body).map_err(unreadable)?;
     if rows::read(&text).is_none() {
         // A daemon of another version.
         let sessions: Vec<Session> = serde_json::from_str(&text).map_err(unreadable)?;
@@ -72,8 +70,8 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
 
 /// The daemon's list, and the code to end with. Of several names, those that there are not are told, and the others listed; there
 /// is no list where none is left.
-fn listed(mut selector: Selector, form: &str, json: bool) -> Result<(Option<Bytes>, u8), Trouble> {
-    match ask(&blocking::sessions(&selector, form)) {
+fn listed(mut selector: Selector, form: &str, json: bool) -> Result<(Option<Vec<u8>>, u8), Trouble> {
+    match ask(&direct::sessions(&selector, form)) {
         Ok(body) => return Ok((Some(body), 0)),
         Err(failure) if failure.code == Code::Unreachable || selector.names.len() < 2 => {
             return Err(failure.into());
@@ -84,7 +82,7 @@ fn listed(mut selector: Selector, form: &str, json: bool) -> Result<(Option<Byte
     let mut found = Vec::new();
     let code = each(&selector.names, json, |name| {
         let alone = Selector { names: vec![name.to_owned()], ..Selector::default() };
-        ask(&blocking::sessions(&alone, form))?;
+        ask(&direct::sessions(&alone, form))?;
         found.push(name.to_owned());
         Ok(0)
     })?;
@@ -92,15 +90,17 @@ fn listed(mut selector: Selector, form: &str, json: bool) -> Result<(Option<Byte
         return Ok((None, code));
     }
     selector.names = found;
-    Ok((Some(ask(&blocking::sessions(&selector, form))?), code))
+    Ok((Some(ask(&direct::sessions(&selector, form))?), code))
 }
 
-pub(super) fn ask(target: &str) -> Result<Bytes, Failure> {
+pub(super) fn ask(target: &str) -> Result<Vec<u8>, Failure> {
     match call::directly(target, None, LIST_TIMEOUT) {
         Ok(Some(body)) => Ok(body),
         // Asked again below, of a new one.
         Err(failure) if failure.code != Code::Unreachable => Err(failure),
-        Ok(None) | Err(_) => call::again(async |client| client.sessions_at(target).await),
+        Ok(None) | Err(_) => {
+            call::again(async |client| client.sessions_at(target).await).map(|bytes| bytes.to_vec())
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use wharf_api::{StartRequest, Started};
@@ -78,10 +77,10 @@ pub(crate) fn run(args: Args, _: Serve) -> Done {
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Asks a daemon that runs for a session; none where none runs.
-fn start_directly(request: &StartRequest) -> Result<Option<Bytes>, Failure> {
+fn start_directly(request: &StartRequest) -> Result<Option<Vec<u8>>, Failure> {
     let body = serde_json::to_vec(request)
         .map_err(|error| Failure::new(Code::Internal, format!("cannot write the request: {error}")))?;
-    call::directly("/v1/sessions", Some(body), START_TIMEOUT)
+    call::directly("/v1/sessions", Some(&body), START_TIMEOUT)
 }
 
 /// Asks for a session of which only the name is wanted, so that the rest of the answer is not read.
