@@ -18,6 +18,8 @@ pub mod channel;
 mod config;
 mod dir;
 mod file;
+#[cfg(feature = "testing")]
+mod left_out;
 pub mod limits;
 mod ours;
 mod peer;
@@ -38,6 +40,8 @@ pub use aside::Aside;
 pub use config::{MAX_CONFIG_LEN, read_config};
 pub use dir::{Dir, FileIdentity, Kind};
 pub use file::{MAX_RECORD_LEN, is_hostile};
+#[cfg(feature = "testing")]
+pub use left_out::left_out;
 pub use ours::{Distrust, check_ours, is_locked_by_us};
 pub use peer::Peer;
 pub use platform::{NAME_ONLY, mode_of, path_of};

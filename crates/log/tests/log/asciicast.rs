@@ -207,7 +207,7 @@ fn asciinema_reads_it() {
     export(&dir, &mut std::fs::File::create(&file).unwrap(), &v2()).unwrap();
     if let Err(error) = Command::new("asciinema").arg("--version").output() {
         drop(home);
-        crate::left_out::left_out(&format!("cannot run asciinema: {error}"));
+        wharf_boundary::left_out(&format!("cannot run asciinema: {error}"));
     }
     // It wants a terminal to read keys from, even for this; script(1) gives it one.
     let played = home.path().join("played");

@@ -106,7 +106,7 @@ fn a_full_file_system_is_a_gap() {
     };
     if !inside(mount).output().is_ok_and(|output| output.status.success()) {
         drop(home);
-        crate::left_out::left_out("this user may not mount a file system of its own");
+        wharf_boundary::left_out("this user may not mount a file system of its own");
     }
     let fill = "head -c 100000 /dev/zero > \"$HOME/ballast\"; head -c 100000 /dev/zero > \"$HOME/ballast2\"";
     let session = child_through("true", "full::a_full_file_system_is_a_gap", &dir);

@@ -1,10 +1,6 @@
 //! The log from outside: one file per subject.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[allow(dead_code, unreachable_pub, reason = "other tests use the rest of it, from another crate")]
-#[path = "../../../backend/src/conformance/left_out.rs"]
-mod left_out;
-
 mod asciicast;
 mod bytes;
 mod follower;
