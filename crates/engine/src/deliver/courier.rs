@@ -105,7 +105,11 @@ impl Desk {
             };
             let Some((id, _)) = delivery.take() else { continue };
             let failure = match ended {
-                Ok(Ok(())) => continue,
+                Ok(Ok(())) if self.queue.entry(&id).is_none_or(|entry| entry.receipt.status.is_over()) => {
+                    continue;
+                }
+                // It would be begun again at once, and for ever.
+                Ok(Ok(())) => Failure::new(Code::Internal, "the delivery ended without saying how"),
                 // Another engine goes on with it.
                 Ok(Err(_)) if self.shared.is_closing() => return None,
                 Ok(Err(failure)) => failure,

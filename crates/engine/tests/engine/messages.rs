@@ -47,6 +47,30 @@ async fn a_message_that_is_taken_back_stays_so() {
     engine.close().await;
 }
 
+#[tokio::test]
+async fn a_message_whose_text_is_lost_is_refused_and_the_next_one_is_delivered() {
+    let place = Place::new();
+    let engine = place.open().await;
+    let id = start_agent(&place, &engine).await;
+    let sent = send(&engine, "hello").await;
+    engine.close().await;
+    // A journal that was made shorter keeps receipts without texts. One that is not over has no text to type.
+    let mut receipt = serde_json::to_value(&sent).unwrap();
+    receipt["id"] = json!(format!("{id}.7"));
+    let messages = place.home().session(&id).join("messages");
+    let line = json!({ "kept": { "receipt": receipt, "key": null } });
+    std::fs::write(&messages, format!("{line}\n")).unwrap();
+    let engine = place.open().await;
+    let session = engine.session("a").await.unwrap();
+    let how = wharf_engine::Await::Submitted;
+    let kept = format!("{id}.7");
+    let over = tokio::time::timeout(DEADLINE, session.await_receipt(&kept, how, DEADLINE));
+    let over = over.await.expect("the engine is not kept busy by it").unwrap();
+    assert_eq!((over.status, over.code), (Progress::Refused, Some(Code::Internal)));
+    assert_eq!(send(&engine, "next").await.status, Progress::Accepted);
+    engine.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn messages_that_come_at_once_are_each_taken_once_and_outlive_the_engine() {
     let place = Place::new();

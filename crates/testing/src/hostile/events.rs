@@ -27,7 +27,7 @@ pub(super) fn speak(words: &[String]) -> Result<Outcome, String> {
     let mut outcome = Outcome::default();
     match manner {
         "brackets" => {
-            many(&mut outcome, CALLER_COUNT, || line(r#"{"v":1,"kind":"x","data":["#, "[],", "[]]}\n"))
+            many(&mut outcome, CALLER_COUNT, || line(r#"{"v":1,"kind":"x","data":["#, "[],", "[]]}\n"));
         }
         "deep" => many(&mut outcome, CALLER_COUNT, || line(r#"{"v":1,"kind":"x","data":"#, "[", "\n")),
         "endless" => many(&mut outcome, CALLER_COUNT, || line("", "x", "")),
