@@ -1,5 +1,7 @@
 //! The events socket for a program that embeds the engine without the daemon.
 
+use std::time::Duration;
+
 use wharf_engine::Engine;
 use wharf_holder::linux::origin;
 use wharf_model::Failure;
@@ -8,6 +10,9 @@ use crate::listener::Listener;
 use crate::rights::Callers;
 use crate::sidecar;
 use crate::work::Work;
+
+/// How long those who are being served have to end by themselves.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Serves the socket that `WHARF_EVENTS` names in the sessions of an engine, with the limits that the daemon has, until it is
 /// closed or dropped. The engine's lock keeps any other from the same place.
@@ -31,6 +36,7 @@ impl EventsSocket {
     /// Ends it, and returns once nobody is served any more. Before the engine is closed.
     pub async fn close(self) {
         self.work.stop();
+        self.work.done(CLOSE_TIMEOUT).await;
         self.work.abandon().await;
     }
 }

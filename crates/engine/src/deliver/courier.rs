@@ -48,9 +48,12 @@ pub(crate) fn spawn(
         };
         match queue {
             Ok(queue) => {
+                let receipts = observed.receipts.clone();
                 let desk = Desk { shared, handle, observed, queue, delivers: false };
-                if let Some(queue) = desk.run(requests).await {
-                    leave.hand_over(queue);
+                match desk.run(requests).await {
+                    Some(queue) => leave.hand_over(queue),
+                    // Whoever asks next reads them from disk.
+                    None => drop(receipts.send_replace(None)),
                 }
             }
             Err(failure) => {
@@ -94,7 +97,7 @@ impl Desk {
                 delivery = self.queue.first().map(|entry| self.begin(entry));
             }
             if delivery.is_none() && self.observed.release_courier(&mut requests) {
-                return Some(self.queue);
+                return self.close(requests).await;
             }
             let ended = tokio::select! {
                 Some(request) = requests.recv() => {
@@ -120,6 +123,19 @@ impl Desk {
             };
             self.end(&id, &failure);
         }
+    }
+
+    /// Serves those who had a place in the channel already when it was closed, and has the next one deliver what they brought.
+    async fn close(mut self, mut requests: mpsc::Receiver<CourierRequest>) -> Option<Queue> {
+        let mut late = false;
+        while let Some(request) = requests.recv().await {
+            late = true;
+            self = self.serve(request).await?;
+        }
+        if late && self.queue.first().is_some() && !self.shared.is_closing() {
+            self.observed.wake_courier(&self.shared, &self.handle);
+        }
+        Some(self.queue)
     }
 
     fn begin(&self, entry: Entry) -> Delivery {

@@ -144,12 +144,14 @@ impl Queue {
             tracing::warn!(id, %failure, "a step of a message is not on disk");
         }
         self.apply(line);
+        // It may be forgotten below: old ones are.
+        let receipt = self.entry(id).map(|entry| Receipt::clone(&entry.receipt));
         if self.journal.length() > MAX_FILE_LEN
             && let Err(failure) = self.shorten()
         {
             tracing::warn!(%failure, "the messages' journal was not made shorter");
         }
-        self.entry(id).map(|entry| Receipt::clone(&entry.receipt)).expect("only known messages move on")
+        receipt.expect("only known messages move on")
     }
 
     pub(crate) fn entry(&self, id: &str) -> Option<&Entry> {

@@ -109,7 +109,8 @@ impl Observed {
 
     /// Notes that the engine itself has just typed: input until now is not somebody else's.
     pub(crate) fn note_own_input(&self) {
-        self.own_input.fetch_max(now().0, Ordering::AcqRel);
+        // The clock may have been set back: then the latest is what counts, and not the greatest.
+        self.own_input.store(now().0, Ordering::Release);
     }
 
     /// Follows what is seen. The observer, which is started where there is none, stays awake while somebody does.

@@ -307,8 +307,14 @@ impl Observer {
             view.checkpoint(&self.dir);
         }
         requests.close();
+        let mut told = false;
         while let Some(request) = requests.recv().await {
+            told |= !request.is_look();
             self.answer(&mut view, request);
+        }
+        // The next observer has another judge.
+        if told && !self.shared.is_closing() {
+            self.publish(&view);
         }
         self.memory
     }
