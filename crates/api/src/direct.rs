@@ -50,7 +50,8 @@ pub fn ask(
     if (200..300).contains(&status) { Ok(Some(body)) } else { Err(failure(status, &body)) }
 }
 
-/// The target that asks for the sessions of a selector in a form: `brief` for JSON, `rows` for [`rows`](crate::rows).
+/// The target that asks for the sessions of a selector in a form: `brief` for JSON, `table` for [`rows`](crate::rows). A
+/// daemon that does not know the form answers with the whole of every session, as JSON.
 pub fn sessions(selector: &Selector, form: &str) -> String {
     Query::from(selector).push(form, "true").after("/v1/sessions")
 }

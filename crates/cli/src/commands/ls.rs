@@ -36,7 +36,7 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: Args, _: Serve) -> Done {
     let selector = args.which.selector()?;
-    let (body, code) = listed(selector, if args.json { "brief" } else { "rows" }, args.json)?;
+    let (body, code) = listed(selector, if args.json { "brief" } else { "table" }, args.json)?;
     let Some(mut body) = body else { return Ok(code) };
     if args.json && args.running {
         let mut sessions: Vec<wharf_api::Summary> = serde_json::from_slice(&body).map_err(unreadable)?;

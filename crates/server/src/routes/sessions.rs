@@ -22,7 +22,7 @@ pub(super) async fn list(
     input::Query(query): input::Query<Vec<(String, String)>>,
 ) -> Answer<impl IntoResponse> {
     let asked = |form: &str| query.iter().any(|(name, value)| name == form && is_true(value));
-    let (list, kind) = match (asked("rows"), asked("brief")) {
+    let (list, kind) = match (asked("table"), asked("brief")) {
         (true, _) => (&app.rows, "text/tab-separated-values; charset=utf-8"),
         (_, true) => (&app.brief, "application/json"),
         _ => (&app.full, "application/json"),
