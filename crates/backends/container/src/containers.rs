@@ -293,8 +293,8 @@ impl Containers {
 
 /// Takes away what was made for a session's container in the repositories of its work trees.
 async fn close_gaps(ticket: &Ticket) -> Result<()> {
-    let home = ticket.dir.as_path().to_owned();
-    off_thread(move || worktree::close_gaps(&home)).await
+    let (home, run) = (ticket.dir.as_path().to_owned(), ticket.run);
+    off_thread(move || worktree::close_gaps(&home, Some(run))).await
 }
 
 /// The end of a container that is gone or stopped, whose holder left no record: lost, unless the engine saw it

@@ -96,17 +96,18 @@ impl Engine {
     /// A client for one question that is answered by a stream, of which each item is limited: whoever takes one renews the
     /// allowance.
     pub(crate) fn stream(&self) -> Result<(Docker, Allowance), Failure> {
-        self.stream_within(Allowance::of(MAX_ITEM_LEN))
+        self.stream_within(Allowance::of(MAX_ITEM_LEN), CHANGE_TIMEOUT)
     }
 
-    /// The same, where so many bytes may come in all.
-    pub(crate) fn stream_of(&self, total: u64) -> Result<(Docker, Allowance), Failure> {
-        self.stream_within(Allowance::of(MAX_ITEM_LEN).in_total(total))
+    /// The same, where so many bytes may come in all, and the first of them within `timeout`: an engine may say nothing
+    /// before it has been sent all.
+    pub(crate) fn stream_of(&self, total: u64, timeout: Duration) -> Result<(Docker, Allowance), Failure> {
+        self.stream_within(Allowance::of(MAX_ITEM_LEN).in_total(total), timeout)
     }
 
-    fn stream_within(&self, allowance: Allowance) -> Result<(Docker, Allowance), Failure> {
+    fn stream_within(&self, allowance: Allowance, timeout: Duration) -> Result<(Docker, Allowance), Failure> {
         let version = self.docker.client_version();
-        let client = self.transport.stream_client(CHANGE_TIMEOUT, &version, allowance.clone());
+        let client = self.transport.stream_client(timeout, &version, allowance.clone());
         Ok((client.map_err(|error| self.failure("a stream", &error))?, allowance))
     }
 

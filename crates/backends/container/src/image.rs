@@ -37,9 +37,15 @@ struct Bounds {
 /// So much of one step is shown or kept, in bytes.
 const MAX_SHOWN_LEN: usize = 4 << 10;
 
-/// Generous: a large image over a slow line, a build that compiles for hours and prints every line of it.
-const BOUNDS: Bounds =
-    Bounds { silence: Duration::from_secs(60), time: Duration::from_secs(6 * 3600), len: 256 << 20 };
+/// How long a pull or a build may take: a large image over a slow line, a build that compiles for hours.
+const MAX_TIME: Duration = Duration::from_secs(6 * 3600);
+/// How much of it is listened to: every line of such a build.
+const MAX_TOLD_LEN: u64 = 256 << 20;
+/// What a pull may cost. An engine that stores a large layer says nothing meanwhile.
+const PULL_BOUNDS: Bounds =
+    Bounds { silence: Duration::from_secs(10 * 60), time: MAX_TIME, len: MAX_TOLD_LEN };
+/// What a build may cost. A step may print nothing for as long as it takes.
+const BUILD_BOUNDS: Bounds = Bounds { silence: MAX_TIME, time: MAX_TIME, len: MAX_TOLD_LEN };
 
 /// What an image says of the commands that run in it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -70,7 +76,7 @@ pub(crate) async fn ensure(
         let dir = path.as_path().to_owned();
         let context = looks.look(&dir.display().to_string(), move || Context::of(&dir)).await??;
         let tag = if container.image.is_empty() { tag(path) } else { container.image.clone() };
-        build(engine, &context, &tag, container.platform.as_deref(), labels, progress, BOUNDS).await?;
+        build(engine, &context, &tag, container.platform.as_deref(), labels, progress, BUILD_BOUNDS).await?;
         return engine.image(&tag).await?.map(read).ok_or_else(|| missing(&tag));
     }
     let name = container.image.as_str();
@@ -98,7 +104,7 @@ pub(crate) async fn ensure(
             .hint(hint));
         }
         None => {
-            pull(engine, name, container.platform.as_deref(), progress, BOUNDS).await?;
+            pull(engine, name, container.platform.as_deref(), progress, PULL_BOUNDS).await?;
             engine.image(name).await?.ok_or_else(|| missing(name))?
         }
     };
@@ -130,7 +136,7 @@ async fn build(
     let options = BuildImageOptionsBuilder::default().dockerfile(&context.file).t(tag).rm(true).forcerm(true);
     // By these it is known as ours when nobody needs it any more.
     let options = options.labels(labels).platform(platform.unwrap_or_default()).build();
-    let (docker, allowance) = engine.stream_of(bounds.len)?;
+    let (docker, allowance) = engine.stream_of(bounds.len, bounds.silence)?;
     let body = bollard::body_try_stream(context.stream());
     let mut steps = Steps::of(docker.build_image(options, None, Some(body)), allowance, bounds);
     let mut last = String::new();
@@ -170,7 +176,7 @@ async fn pull(
     let options =
         CreateImageOptionsBuilder::default().from_image(&full).platform(platform.unwrap_or_default());
     let options = options.build();
-    let (docker, allowance) = engine.stream_of(bounds.len)?;
+    let (docker, allowance) = engine.stream_of(bounds.len, bounds.silence)?;
     let mut steps = Steps::of(docker.create_image(Some(options), None, None), allowance, bounds);
     let mut layers = Layers::default();
     loop {
@@ -362,16 +368,16 @@ mod tests {
                 format!("{{\"id\":\"{number}\",{progress}}}\r\n")
             })
         };
-        let failure = pulled(notes, Bounds { len: 1 << 20, ..BOUNDS }).await;
+        let failure = pulled(notes, Bounds { len: 1 << 20, ..PULL_BOUNDS }).await;
         assert!(failure.message.contains("says more than 1024 KiB of the pull"), "{failure}");
-        let failure = pulled(notes, Bounds { time: Duration::from_millis(300), ..BOUNDS }).await;
+        let failure = pulled(notes, Bounds { time: Duration::from_millis(300), ..PULL_BOUNDS }).await;
         assert_eq!(failure.code, Code::Timeout, "{failure}");
     }
 
     #[tokio::test]
     async fn a_pull_that_falls_silent_is_given_up() {
         let notes = || Answer::Stalls("{\"id\":\"a\"}\r\n".to_owned());
-        let failure = pulled(notes, Bounds { silence: Duration::from_millis(300), ..BOUNDS }).await;
+        let failure = pulled(notes, Bounds { silence: Duration::from_millis(300), ..PULL_BOUNDS }).await;
         assert_eq!(failure.code, Code::Timeout, "{failure}");
         assert!(failure.message.contains("was silent"), "{failure}");
     }
@@ -380,7 +386,7 @@ mod tests {
     async fn what_an_engine_says_of_a_failed_pull_is_cut() {
         let notes =
             || Answer::Whole(200, format!(r#"{{"errorDetail":{{"message":"{}"}}}}"#, "x".repeat(99_999)));
-        let failure = pulled(notes, BOUNDS).await;
+        let failure = pulled(notes, PULL_BOUNDS).await;
         assert!(failure.message.len() < 2 * MAX_SHOWN_LEN, "{}", failure.message.len());
     }
 

@@ -35,6 +35,8 @@ const RUN: &str = "wharf.run";
 const NAME: &str = "wharf.name";
 /// The label that says whether the container stays after its end.
 const KEPT: &str = "wharf.kept";
+/// All of these. An image can bring along any others.
+const ALL: [&str; 8] = [INSTALL, HOST, BOOT, SESSION, SHARED, RUN, NAME, KEPT];
 /// The prefix of all of these. Users cannot set labels that begin with it.
 const OURS: &str = "wharf.";
 
@@ -170,6 +172,11 @@ pub(crate) fn is_any(container: &Found) -> bool {
 /// Whether a label is one of ours, by its name.
 pub(crate) fn is_label(name: &str) -> bool {
     name.starts_with(OURS)
+}
+
+/// Whether a label is one of those that we set and read.
+pub(crate) fn is_own_label(name: &str) -> bool {
+    ALL.contains(&name)
 }
 
 /// Whether a container with these labels stays after its end.

@@ -271,7 +271,7 @@ impl SessionStart {
         let mounts = if remote {
             mounts::remote(&self.container)?
         } else {
-            self.paths.create_dirs(self.dirs.home()).await?;
+            self.paths.create_dirs(self.dirs.home(), self.ticket.run).await?;
             let parts = self.repository_parts(self.dirs.home()).await?;
             mounts::all(&holder, &self.dirs, &self.container, &self.paths, parts, &options.state)?
         };

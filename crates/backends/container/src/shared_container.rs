@@ -21,13 +21,14 @@ use rustix::fs::{FlockOperation, Mode, OFlags, RenameFlags};
 use wharf_boundary::{Dir, Kind};
 use wharf_model::{Home, SessionId, Text};
 
+use crate::create_body::worktree;
 use crate::session_dirs::{self, ROOM, SessionDirs, make_dir};
 
 /// The variable with the path of the session's prompt.
 const PROMPT_FILE: &str = "WHARF_PROMPT_FILE";
 
 /// The directory of all shared containers, in the instance's own. The name on disk is older.
-const DIR: &str = "berths";
+pub(crate) const DIR: &str = "berths";
 
 /// A file that is in a shared container's directory from the moment that we remove the container.
 const REMOVED: &str = "removed";
@@ -114,7 +115,7 @@ impl SharedContainer {
     }
 
     /// Waits until no other task and no other daemon moves a room of this container, and keeps them waiting until the
-    /// descriptor is dropped. No session can reach this directory; it is held for a few renames at a time.
+    /// descriptor is dropped. No session can reach this directory, but what a session put there may take a while to remove.
     fn lock_rooms(&self) -> io::Result<Option<OwnedFd>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match rustix::fs::open(&self.dir, flags, Mode::empty()) {
@@ -210,6 +211,7 @@ impl SharedContainer {
 
     /// Removes the directories, after the container.
     pub(crate) fn remove_dirs(&self) {
+        worktree::close_gaps(&self.dir, None);
         let all = self.dir.parent().map_or_else(|| Err(io::ErrorKind::NotFound.into()), Dir::open);
         if let Err(error) = all.and_then(|all| all.remove_tree(&self.fingerprint))
             && error.kind() != io::ErrorKind::NotFound

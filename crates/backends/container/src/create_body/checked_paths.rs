@@ -110,7 +110,7 @@ impl CheckedPaths {
 
     /// Creates the directories that work trees need in a session's home. Runs on a blocking thread: removing what an
     /// earlier run left may take long.
-    pub(crate) async fn create_dirs(&self, home: &Path) -> Result<(), Failure> {
+    pub(crate) async fn create_dirs(&self, home: &Path, run: u32) -> Result<(), Failure> {
         let all: Vec<(usize, Repository)> =
             self.distinct().map(|(number, worktree)| (number, worktree.repository.clone())).collect();
         if all.is_empty() {
@@ -121,7 +121,8 @@ impl CheckedPaths {
         let home = home.to_owned();
         let work = move || {
             all.iter().try_for_each(|(number, repository)| repository.create_view(&home, *number))?;
-            open.iter().enumerate().try_for_each(|(number, repository)| repository.fill_gaps(&home, number))
+            let mut open = open.iter().enumerate();
+            open.try_for_each(|(number, repository)| repository.fill_gaps(&home, run, number))
         };
         let done = tokio::task::spawn_blocking(work).await;
         done.map_err(|error| Failure::new(Code::Internal, error.to_string()))?

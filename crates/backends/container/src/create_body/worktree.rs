@@ -30,6 +30,7 @@ use wharf_boundary::{Dir, FileIdentity, Kind};
 use wharf_model::Failure;
 
 use crate::session_dirs::make_dir;
+use crate::shared_container::DIR as SHARED_DIR;
 
 /// The longest `.git`, `commondir` or `gitdir` file that is one.
 const MAX_POINTER_LEN: u64 = 8 << 10;
@@ -44,8 +45,11 @@ const MAX_GIT_LINKS: u32 = 5;
 
 /// Where a repository keeps those of a work tree's submodules.
 const MODULES: &str = "modules";
-/// How the names of notes begin, next to the views: each is a link to what a repository keeps of a work tree.
+/// How the names of notes begin, next to the views: each is a link to what a repository keeps of a work tree. Then come the
+/// number of the run whose container has it mounted, and a number of its own.
 const NOTE_PREFIX: &str = "tree.";
+/// The directory of all sessions, in the instance's own.
+const SESSIONS_DIR: &str = "sessions";
 /// Whoever makes an empty directory for a session, or takes one away that no session needs, does it alone.
 static GAPS_TURN: Mutex<()> = Mutex::new(());
 
@@ -194,8 +198,9 @@ impl Repository {
 
     /// Makes what is mounted read-only in what the repository keeps of the work tree: what is not there could be planted.
     /// That is an empty file for settings, and an empty directory for the repositories of submodules. Git takes that
-    /// directory for a sign of submodules, so it is noted in the session's `home`, and goes with the session's container.
-    pub(crate) fn fill_gaps(&self, home: &Path, number: usize) -> Result<(), Failure> {
+    /// directory for a sign of submodules, so it is noted in `home`, which is the session's or the shared container's, and
+    /// goes with the container of that run.
+    pub(crate) fn fill_gaps(&self, home: &Path, run: u32, number: usize) -> Result<(), Failure> {
         let fill = || -> io::Result<()> {
             let kept = Dir::open(&self.own)?;
             if kept.kind("config.worktree")?.is_none() {
@@ -204,7 +209,7 @@ impl Repository {
             let _turn = GAPS_TURN.lock().unwrap_or_else(PoisonError::into_inner);
             let views =
                 make_dir(&home.join(VIEWS_DIR), 0o700).and_then(|()| Dir::open(&home.join(VIEWS_DIR)))?;
-            let note = format!("{NOTE_PREFIX}{number}");
+            let note = format!("{NOTE_PREFIX}{run}.{number}");
             views.remove(&note)?;
             symlink(&self.own, home.join(VIEWS_DIR).join(note))?;
             kept.make_dir(MODULES, 0o755).map(drop)
@@ -279,39 +284,62 @@ fn view(home: &Path, number: usize) -> PathBuf {
     home.join(VIEWS_DIR).join(number.to_string())
 }
 
-/// Takes away the empty directories that were made in repositories for a session, and that no other session's container
-/// has mounted. Call it once its container is gone.
-pub(crate) fn close_gaps(home: &Path) {
-    let _turn = GAPS_TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut kept = notes(home);
-    for (note, _) in &kept {
-        let _ = std::fs::remove_file(home.join(VIEWS_DIR).join(note));
-    }
-    if kept.is_empty() {
+/// Takes away the empty directories that were made in repositories for the container of one run, or of any where none is
+/// named, and that no other container of this instance has mounted: what is mounted and taken away on the host is gone
+/// in the container too. Call it once that container is gone.
+pub(crate) fn close_gaps(home: &Path, run: Option<u32>) {
+    // Most sessions have none, and wait for nobody's repository.
+    if notes(home).is_ok_and(|notes| notes.is_empty()) {
         return;
     }
-    let others = home.parent().and_then(|sessions| std::fs::read_dir(sessions).ok());
-    for other in others.into_iter().flatten().flatten() {
-        let used = notes(&other.path());
-        kept.retain(|(_, own)| !used.iter().any(|(_, used)| used == own));
+    let _turn = GAPS_TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let prefix = run.map_or_else(|| NOTE_PREFIX.to_owned(), |run| format!("{NOTE_PREFIX}{run}."));
+    let Ok(mut gaps) = notes(home) else { return };
+    gaps.retain(|(note, _)| note.as_encoded_bytes().starts_with(prefix.as_bytes()));
+    for (note, _) in &gaps {
+        let _ = std::fs::remove_file(home.join(VIEWS_DIR).join(note));
     }
-    for (_, own) in kept {
+    // Where it cannot be told who else needs one, it stays.
+    let Ok(needed) = all_notes(home) else { return };
+    for (_, own) in gaps.into_iter().filter(|(_, own)| !needed.contains(own)) {
         // It stays where git has put something into it.
         let _ = std::fs::remove_dir(own.join(MODULES));
     }
 }
 
-/// The work trees that a session has noted: the note's name, and what the repository keeps of the tree.
-fn notes(home: &Path) -> Vec<(OsString, PathBuf)> {
-    let Ok(views) = Dir::open(home).and_then(|home| home.dir(VIEWS_DIR)) else { return Vec::new() };
-    let names = views.names(MAX_NAMES).unwrap_or_default().into_iter();
+/// The work trees that are noted in a home: the note's name, and what the repository keeps of the tree.
+fn notes(home: &Path) -> io::Result<Vec<(OsString, PathBuf)>> {
+    let views = match Dir::open(home).and_then(|home| home.dir(VIEWS_DIR)) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        views => views?,
+    };
+    let names = views.names(MAX_NAMES)?.into_iter();
     let notes = names.filter(|name| name.as_encoded_bytes().starts_with(NOTE_PREFIX.as_bytes()));
-    notes.filter_map(|name| Some((name.clone(), views.link_target(&name).ok()?.into()))).collect()
+    notes.map(|name| Ok((name.clone(), views.link_target(&name)?.into()))).collect()
+}
+
+/// What all sessions and shared containers of the instance with this home have noted.
+fn all_notes(home: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    let instance = home.parent().and_then(Path::parent).ok_or(io::ErrorKind::NotFound)?;
+    for homes in home.parent().into_iter().chain([&*instance.join(SHARED_DIR), &*instance.join(SESSIONS_DIR)])
+    {
+        let entries = match std::fs::read_dir(homes) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            all.extend(notes(&entry?.path())?.into_iter().map(|(_, own)| own));
+        }
+    }
+    Ok(all)
 }
 
 /// Takes away what was made in a session's home, and elsewhere for it.
 pub(crate) fn clear(home: &Path) {
-    close_gaps(home);
+    close_gaps(home, None);
     // A home that is gone has none.
     let _ = Dir::open(home).and_then(|home| home.remove_tree(VIEWS_DIR));
 }
@@ -395,7 +423,7 @@ mod tests {
         let home = ground.path("home");
         fs::create_dir(&home).unwrap();
         for _ in 0..2 {
-            repository.fill_gaps(&home, 0).unwrap();
+            repository.fill_gaps(&home, 1, 0).unwrap();
             repository.create_view(&home, 0).unwrap();
         }
         let git = ground.path("repo/.git");
@@ -420,25 +448,49 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_directory_for_submodules_goes_with_the_last_session_that_has_it() {
+    fn an_empty_directory_for_submodules_goes_with_the_last_container_that_has_it() {
         let ground = Ground::new();
         let own = ground.path("repo/.git/worktrees/tree");
         let repository = Repository::around(own.clone()).unwrap();
-        let homes = ["sessions/1", "sessions/2"].map(|name| ground.path(name));
+        let homes = ["sessions/1", "sessions/2", "berths/3"].map(|name| ground.path(name));
         for home in &homes {
             fs::create_dir_all(home).unwrap();
-            repository.fill_gaps(home, 0).unwrap();
+            repository.fill_gaps(home, 1, 0).unwrap();
         }
-        close_gaps(&homes[0]);
-        assert!(own.join(MODULES).is_dir(), "the other one has it mounted");
-        close_gaps(&homes[0]);
-        assert!(own.join(MODULES).is_dir());
-        close_gaps(&homes[1]);
+        for home in &homes[..2] {
+            for _ in 0..2 {
+                close_gaps(home, Some(1));
+                assert!(own.join(MODULES).is_dir(), "another one has it mounted");
+            }
+        }
+        close_gaps(&homes[2], None);
+        assert!(!own.join(MODULES).exists());
+        // The container of an earlier run is removed late: the next one has it mounted by then.
+        for run in [1, 2] {
+            repository.fill_gaps(&homes[0], run, 0).unwrap();
+        }
+        close_gaps(&homes[0], Some(1));
+        assert!(own.join(MODULES).is_dir(), "the next run has it mounted");
+        close_gaps(&homes[0], Some(2));
         assert!(!own.join(MODULES).exists());
         // What git has put there stays.
-        repository.fill_gaps(&homes[0], 0).unwrap();
+        repository.fill_gaps(&homes[0], 3, 0).unwrap();
         fs::create_dir(own.join("modules/sub")).unwrap();
-        close_gaps(&homes[0]);
+        close_gaps(&homes[0], Some(3));
         assert!(own.join("modules/sub").is_dir());
+    }
+
+    #[test]
+    fn where_it_cannot_be_told_who_else_has_it_an_empty_directory_stays() {
+        let ground = Ground::new();
+        let own = ground.path("repo/.git/worktrees/tree");
+        let repository = Repository::around(own.clone()).unwrap();
+        let [one, other] = ["sessions/1", "sessions/2"].map(|name| ground.path(name));
+        fs::create_dir_all(&one).unwrap();
+        repository.fill_gaps(&one, 1, 0).unwrap();
+        fs::create_dir_all(other.join(VIEWS_DIR)).unwrap();
+        fs::write(other.join(VIEWS_DIR).join("tree.1.0"), "no link").unwrap();
+        close_gaps(&one, Some(1));
+        assert!(own.join(MODULES).is_dir());
     }
 }

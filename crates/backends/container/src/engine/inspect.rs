@@ -368,10 +368,10 @@ mod tests {
     #[test]
     fn states_of_other_engines_and_versions_are_read() {
         let json = r#"{"Id":"a1","State":{"Status":"stopped","Running":false,"ExitCode":137,"OOMKilled":true,"New":1},
-            "Config":{"Labels":{"wharf.k":"v","x":"v"}},"More":[]}"#;
+            "Config":{"Labels":{"wharf.run":"v","wharf.x":"v","x":"v"}},"More":[]}"#;
         let found: Found = serde_json::from_str(json).unwrap();
         assert_eq!((found.id.as_str(), found.state.exit_code, found.state.oom_killed), ("a1", 137, true));
-        assert_eq!((found.label("wharf.k"), found.label("x")), (Some("v"), None));
+        assert_eq!((found.label("wharf.run"), found.label("wharf.x")), (Some("v"), None));
         let bare: Found = serde_json::from_str(r#"{"Config":{"Labels":null}}"#).unwrap();
         assert_eq!(bare, Found::default());
     }

@@ -28,6 +28,8 @@ use crate::shared_container::SharedContainer;
 use crate::shared_container::configuration::{SharedConfiguration, is_fingerprint};
 use crate::ticket_data::TicketData;
 
+/// A shared container has one run.
+const SHARED_RUN: u32 = 0;
 /// How often a wait checks that a started holder still runs.
 const HOLDER_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How long to wait before asking the engine again which process it started.
@@ -151,7 +153,7 @@ impl SessionStart {
             }
             self.engine.remove(&found.id).await?;
         }
-        self.paths.create_dirs(shared.dir()).await?;
+        self.paths.create_dirs(shared.dir(), SHARED_RUN).await?;
         let parts = self.repository_parts(shared.dir()).await?;
         let mounts = mounts::of_shared(&holder, shared, &self.container, &self.paths, parts, &options.state)?;
         let plan = CreatePlan {
