@@ -17,7 +17,7 @@ pub mod hooks;
 mod launch;
 mod line;
 mod look;
-mod merge;
+mod merge_toml;
 mod pattern;
 mod place;
 mod prepare;

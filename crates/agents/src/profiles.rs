@@ -9,7 +9,7 @@ use toml::Table;
 use wharf_boundary::read_config;
 use wharf_model::{Code, Failure, Ignored, Project, Text, key_bytes};
 
-use crate::{Profile, ProjectFile, Variables, careful, merge, program};
+use crate::{Profile, ProjectFile, Variables, careful, merge_toml, program};
 
 /// The profiles that come with Wharf.
 const BUILT_IN: &[(&str, &str)] = &[
@@ -259,7 +259,7 @@ impl Layers {
         table.insert("name".to_owned(), name.into());
         match self.tables.get_mut(name) {
             Some((below, from)) => {
-                merge::over(below, table);
+                merge_toml::over(below, table);
                 file.clone_into(from);
             }
             None => {
@@ -309,7 +309,7 @@ impl Layers {
         for key in ["name", "title", "programs", "base"] {
             table.remove(key);
         }
-        merge::over(&mut table, own.clone());
+        merge_toml::over(&mut table, own.clone());
         Ok(table)
     }
 }

@@ -26,8 +26,8 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Sessions",
         &[
-            "run", "ensure", "adopt", "ls", "groups", "show", "stop", "kill", "restart", "rm", "rename",
-            "wait",
+            "run", "ensure", "adopt", "ls", "groups", "show", "stop", "kill", "pause", "unpause", "restart",
+            "rm", "rename", "wait",
         ],
     ),
     (
@@ -50,20 +50,19 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Terminals", &["attach", "capture", "screen", "logs", "record", "keys", "write", "pipe"]),
-    ("Processes", &["exec", "env", "signal", "stats", "top"]),
-    ("Wharf itself", &["backends", "doctor", "gc", "daemon", "completions", "man", "version", "help"]),
+    ("Processes", &["exec", "cp", "port", "env", "signal", "stats", "top"]),
+    (
+        "Wharf itself",
+        &["backends", "image", "doctor", "gc", "daemon", "completions", "man", "version", "help"],
+    ),
 ];
 
-/// The verbs as help lists them. What stands in no group comes last.
+/// The verbs as help lists them.
 fn listing() -> String {
-    let grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
-    let others: Vec<&str> =
-        commands::VERBS.iter().map(|verb| verb.name).filter(|name| !grouped(name)).collect();
-    let groups = GROUPS.iter().map(|(title, names)| (*title, *names));
     let mut text = String::new();
-    for (title, names) in groups.chain([("More", &others[..])]).filter(|(_, names)| !names.is_empty()) {
+    for (title, names) in GROUPS {
         let _ = writeln!(text, "{title}:");
-        for name in names {
+        for name in *names {
             let about =
                 commands::find(name).map_or("Show help on a verb, or on exit-codes", |verb| verb.about);
             if commands::find(name).is_some() || *name == "help" {

@@ -44,7 +44,7 @@ mod place;
 mod reading;
 mod rectangle;
 mod repaint;
-mod report;
+mod replies;
 mod row;
 mod screen;
 mod sides;

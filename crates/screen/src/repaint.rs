@@ -12,7 +12,7 @@ use crate::Screen;
 use crate::colour;
 use crate::glyph;
 use crate::notes::{REMEMBERED, default_tabs};
-use crate::report::cursor_style;
+use crate::replies::cursor_style;
 use crate::style::Style;
 use crate::terminal::Terminal;
 

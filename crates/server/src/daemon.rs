@@ -19,7 +19,7 @@ use crate::own_log::OwnLog;
 use crate::ready::Ready;
 use crate::rights::Callers;
 use crate::work::Work;
-use crate::{linux, notify, places, routes, serve, settings, sidecar};
+use crate::{backends, linux, notify, routes, serve, settings, sidecar};
 
 /// How long what still looks at files may take after everything else has ended.
 const LAST_LOOKS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ pub fn run(home: &Home) -> u8 {
             wharf_local::Options { descriptors: process.descriptor_limit, ..wharf_local::Options::new(home) };
         let local = Arc::clone(local.get_or_init(|| Arc::new(LocalBackend::new(options))));
         let mut all = vec![local as Arc<dyn Backend>];
-        all.extend(places::backends(home, process.descriptor_limit));
+        all.extend(backends::backends(home, process.descriptor_limit));
         Ok(all)
     };
     // Only once the instance is ours: a daemon that loses the race for it must leave nothing.
@@ -151,7 +151,7 @@ impl Daemon {
         }
         config.auto = settings::order(home);
         config.naming = settings::naming(home);
-        config.environments = places::environments(home);
+        config.environments = backends::environments(home);
         let engine = Engine::open(config)
             .await
             .map_err(|failure| if failure.code == Code::Locked { locked(&failure) } else { failure })?;

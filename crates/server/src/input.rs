@@ -9,10 +9,10 @@ use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 use wharf_model::{Code, Failure, Name};
 
-use crate::asking::Checked;
 use crate::refusal::Refusal;
 use crate::rights::Rights;
 use crate::room::{Room, has_too_many_values};
+use crate::route_rights::Checked;
 
 /// The largest JSON request: a spec with an environment as large as the kernel takes, escaped, and a prompt.
 pub(crate) const MAX_JSON_LEN: usize = 32 << 20;

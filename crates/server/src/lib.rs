@@ -33,7 +33,7 @@
 //! that nothing is ever skipped silently.
 
 mod app;
-mod asking;
+mod backends;
 mod credentials;
 mod daemon;
 mod events_socket;
@@ -46,11 +46,11 @@ mod list;
 mod listener;
 mod notify;
 mod own_log;
-mod places;
 mod ready;
 mod refusal;
 mod rights;
 mod room;
+mod route_rights;
 mod routes;
 mod serve;
 mod settings;

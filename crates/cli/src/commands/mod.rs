@@ -71,7 +71,7 @@ macro_rules! verb {
     };
 }
 
-/// Every verb, in the order in which help shows them.
+/// Every verb. `help.rs` says in which group help shows it.
 pub(crate) const VERBS: &[Verb] = &[
     verb!(run, "Start a session"),
     verb!(ensure, "Start a session unless one of that name or group runs"),

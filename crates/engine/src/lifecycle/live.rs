@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use wharf_backend::{Connection, Status, Stop};
 use wharf_model::{Code, ExitRecord, Failure, Reason, State};
 
-use crate::lifecycle::supervision::{Due, Supervision};
+use crate::lifecycle::run_timeouts::{Due, Supervision};
 use crate::output::copy_to_file::OutputCopy;
 use crate::session::requests::{Command, StopRequest};
 use crate::session::task::{JobResult, Phase, Task};

@@ -26,8 +26,8 @@ use axum::routing::{get, post, put};
 use wharf_model::{Code, Failure};
 
 use crate::app::App;
-use crate::asking;
 use crate::refusal::Refusal;
+use crate::route_rights;
 
 /// Every route there is.
 pub(crate) fn all(app: Arc<App>) -> Router {
@@ -87,7 +87,7 @@ pub(crate) fn all(app: Arc<App>) -> Router {
         .route("/v1/environments/prepare", post(environments::prepare))
         .route("/v1/gc", post(instance::gc))
         .route("/v1/doctor", get(instance::doctor))
-        .route_layer(axum::middleware::from_fn_with_state(Arc::clone(&app), asking::ask))
+        .route_layer(axum::middleware::from_fn_with_state(Arc::clone(&app), route_rights::ask))
         .fallback(unknown)
         .method_not_allowed_fallback(not_so)
         .with_state(app)
