@@ -30,14 +30,7 @@ async fn nothing_is_typed_at_a_question(place: Place) {
         (answered.choice.as_str(), answered.question.title.as_str()),
         ("No", "Do you want to proceed?")
     );
-    let receipt = place
-        .engine
-        .session_of_message(&waits.id)
-        .await
-        .unwrap()
-        .await_receipt(&waits.id, wharf_engine::Await::Confirmed, TEST_TIMEOUT)
-        .await
-        .unwrap();
+    let receipt = place.receipt(&waits.id).await;
     confirmed(&receipt);
     assert_eq!(place.got("a"), ["do it", "later"]);
     // The one key is the answer's own.
@@ -78,14 +71,7 @@ async fn a_question_between_a_paste_and_its_key_is_answered_first(place: Place) 
     let answered =
         tokio::time::timeout(TEST_TIMEOUT, answer).await.expect("the answer is not kept waiting").unwrap();
     assert_eq!(answered.choice, "Yes");
-    let receipt = place
-        .engine
-        .session_of_message(&sent.id)
-        .await
-        .unwrap()
-        .await_receipt(&sent.id, wharf_engine::Await::Confirmed, TEST_TIMEOUT)
-        .await
-        .unwrap();
+    let receipt = place.receipt(&sent.id).await;
     confirmed(&receipt);
     assert_eq!(place.got("a"), ["do it"]);
     place.end().await;

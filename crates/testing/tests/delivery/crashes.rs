@@ -1,10 +1,9 @@
 //! Tests that another engine delivers waiting messages and knows states again.
 
-use wharf_engine::Await;
 use wharf_model::{Manner, State};
 
 use crate::ground::everywhere;
-use crate::place::{Place, TEST_TIMEOUT, confirmed};
+use crate::place::{Place, confirmed};
 
 everywhere! {
     another_engine_delivers_what_waits
@@ -17,14 +16,7 @@ async fn another_engine_delivers_what_waits(mut place: Place) {
     place.state("a", State::Working).await;
     let waits = place.engine.session("a").await.unwrap().send("second", Manner::default()).await.unwrap();
     place.again().await;
-    let receipt = place
-        .engine
-        .session_of_message(&waits.id)
-        .await
-        .unwrap()
-        .await_receipt(&waits.id, Await::Confirmed, TEST_TIMEOUT)
-        .await
-        .unwrap();
+    let receipt = place.receipt(&waits.id).await;
     confirmed(&receipt);
     assert_eq!(place.got("a"), ["first", "second"]);
     place.end().await;

@@ -88,13 +88,13 @@ impl Place {
 
     pub(crate) async fn send_so(&self, name: &str, text: &str, manner: Manner) -> Receipt {
         let receipt = self.engine.session(name).await.unwrap().send(text.to_owned(), manner).await.unwrap();
-        self.engine
-            .session_of_message(&receipt.id)
-            .await
-            .unwrap()
-            .await_receipt(&receipt.id, Await::Confirmed, TEST_TIMEOUT)
-            .await
-            .unwrap()
+        self.receipt(&receipt.id).await
+    }
+
+    /// What becomes of a message: its receipt once it is confirmed or over.
+    pub(crate) async fn receipt(&self, id: &str) -> Receipt {
+        let session = self.engine.session_of_message(id).await.unwrap();
+        session.await_receipt(id, Await::Confirmed, TEST_TIMEOUT).await.unwrap()
     }
 
     /// What the agent really got, in order.

@@ -78,14 +78,7 @@ async fn messages_of_a_session_that_ends_are_told(place: Place) {
     confirmed(&place.send("a", "long work").await);
     let waits = place.engine.session("a").await.unwrap().send("never", Manner::default()).await.unwrap();
     place.engine.session("a").await.unwrap().kill("the test").await.unwrap();
-    let receipt = place
-        .engine
-        .session_of_message(&waits.id)
-        .await
-        .unwrap()
-        .await_receipt(&waits.id, Await::Confirmed, TEST_TIMEOUT)
-        .await
-        .unwrap();
+    let receipt = place.receipt(&waits.id).await;
     assert_eq!((receipt.status, receipt.code), (Progress::Refused, Some(Code::Ended)), "{receipt:#?}");
     place.end().await;
 }
